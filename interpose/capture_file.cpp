@@ -1,0 +1,255 @@
+#include "interpose/capture_file.h"
+
+#include <bit>
+#include <cstring>
+#include <sys/resource.h>
+#include <sys/stat.h>
+
+#include "interpose/sys.h"
+
+namespace vramtrack {
+namespace {
+
+using namespace format;
+
+constexpr uint64_t kPage = 4096;
+constexpr uint64_t kReservedAddresses = 64ull << 30;  // of address space only; also the largest capture
+constexpr uint64_t kLeastAddresses = 64ull << 20;
+
+struct Shape {
+  uint32_t record_size, first_chunk_records;
+};
+
+// A program with one allocation makes a file of these first chunks: about half a megabyte.
+constexpr Shape kShapes[kTableCount] = {
+    {1, 64 << 10},                // kStrings
+    {sizeof(Module), 64},         // kModules
+    {sizeof(Frame), 2048},        // kFrames
+    {sizeof(StackNode), 8192},    // kStacks
+    {sizeof(Space), 4},           // kSpaces
+    {sizeof(Site), 256},          // kSites
+    {sizeof(Curve), 256},         // kCurves
+    {sizeof(Block), 1024},        // kBlocks
+    {sizeof(Incident), 16},       // kIncidents
+};
+
+uint64_t round_to_page(uint64_t bytes) { return (bytes + kPage - 1) & ~(kPage - 1); }
+
+// Chunk k holds first << k records: chunk 0 is [0, first), chunk 1 [first, 3 first), ...
+struct Place {
+  uint32_t chunk;
+  uint64_t offset;  // records into the chunk
+};
+Place place_of(const Table& table, uint64_t index) {
+  const uint64_t scaled = index / table.first_chunk_records + 1;
+  const uint32_t chunk = 63 - static_cast<uint32_t>(std::countl_zero(scaled));
+  return {chunk, index - (((1ull << chunk) - 1) * table.first_chunk_records)};
+}
+uint64_t chunk_records(const Table& table, uint32_t chunk) { return uint64_t{table.first_chunk_records} << chunk; }
+
+bool fail(CaptureFile& file, StopReason reason, int error) {
+  file.failure = reason;
+  file.failure_errno = error;
+  return false;
+}
+
+StopReason reason_of(int error) {
+  switch (error) {
+    case EFBIG: return StopReason::kFileSizeLimit;
+    case ENOSPC: case EDQUOT: return StopReason::kDiskFull;
+    default: return StopReason::kMapFailed;
+  }
+}
+
+// Exceeding RLIMIT_FSIZE would send the program a SIGXFSZ it never asked for.
+bool within_size_limit(uint64_t size) {
+  rlimit limit;
+  return getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY || size <= limit.rlim_cur;
+}
+
+// File systems without fallocate get their blocks by being written to.
+bool write_zeros(int fd, uint64_t offset, uint64_t size) {
+  static const char zeros[16 << 10] = {};
+  while (size) {
+    const uint64_t part = size < sizeof zeros ? size : sizeof zeros;
+    const int64_t n = sys::pwrite(fd, zeros, part, offset);
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) return false;
+    offset += n;
+    size -= n;
+  }
+  return true;
+}
+
+bool allocate_on_disk(int fd, uint64_t offset, uint64_t size) {
+  if (!within_size_limit(offset + size)) {
+    errno = EFBIG;
+    return false;
+  }
+  int r;
+  do r = sys::fallocate(fd, offset, size);
+  while (r != 0 && errno == EINTR);
+  if (r == 0) return true;
+  return (errno == EOPNOTSUPP || errno == ENOSYS) && write_zeros(fd, offset, size);
+}
+
+// Adds [used, used + size) to the file and the mapping.
+bool extend(CaptureFile& file, int fd, uint64_t size) {
+  if (file.used_bytes + size > file.reserved_bytes) return fail(file, StopReason::kTableFull, 0);
+  if (!allocate_on_disk(fd, file.used_bytes, size)) return fail(file, reason_of(errno), errno);
+  void* at = file.base + file.used_bytes;
+  if (mmap(at, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, file.used_bytes) == MAP_FAILED)
+    return fail(file, StopReason::kMapFailed, errno);
+  madvise(at, size, MADV_DONTFORK);  // a child must not write into its parent's capture
+  file.used_bytes += size;
+  return true;
+}
+
+bool same_file(const CaptureFile& file, int fd) {
+  struct stat st;
+  return fstat(fd, &st) == 0 && st.st_dev == file.device && st.st_ino == file.inode;
+}
+
+bool add_chunk(CaptureFile& file, Table& table, uint32_t chunk) {
+  sys::Fd fd(sys::open(file.path, O_RDWR | O_NOFOLLOW));
+  if (!fd) return fail(file, StopReason::kMapFailed, errno);
+  if (!same_file(file, fd.fd)) return fail(file, StopReason::kMapFailed, ENOENT);
+  const uint64_t offset = file.used_bytes;
+  if (!extend(file, fd.fd, round_to_page(chunk_records(table, chunk) * table.record_size))) return false;
+  file.header->total_size_hint = file.used_bytes;
+  table.chunks[chunk].store(offset, std::memory_order_release);  // pairs with the reader's acquire
+  return true;
+}
+
+bool reserve_addresses(CaptureFile& file) {
+  uint64_t size = kReservedAddresses;
+  rlimit limit;
+  if (getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY)
+    while (size > limit.rlim_cur / 16 && size > kLeastAddresses) size /= 2;  // the program's limit is the program's
+  for (; size >= kLeastAddresses; size /= 2) {
+    void* p = mmap(nullptr, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (p == MAP_FAILED) continue;
+    madvise(p, size, MADV_DONTFORK);
+    file.base = static_cast<char*>(p);
+    file.reserved_bytes = size;
+    return true;
+  }
+  return fail(file, StopReason::kMapFailed, errno);
+}
+
+void lay_out(CaptureFile& file) {
+  Header& header = *file.header;
+  uint64_t offset = round_to_page(sizeof(Header));
+  for (uint32_t t = 0; t < kTableCount; t++) {
+    Table& table = header.tables[t];
+    table.record_size = kShapes[t].record_size;
+    table.first_chunk_records = kShapes[t].first_chunk_records;
+    table.chunks[0].store(offset, std::memory_order_relaxed);
+    table.count.store(1, std::memory_order_relaxed);  // record 0 means "none"
+    offset += round_to_page(chunk_records(table, 0) * table.record_size);
+  }
+  header.version = kVersion;
+  header.header_size = sizeof(Header);
+  header.total_size_hint = file.used_bytes;
+  std::atomic_thread_fence(std::memory_order_release);
+  memcpy(header.magic, kMagic, sizeof kMagic);  // last: a file without it is no capture yet
+}
+
+uint64_t initial_size() {
+  uint64_t size = round_to_page(sizeof(Header));
+  for (const Shape& shape : kShapes) size += round_to_page(uint64_t{shape.record_size} * shape.first_chunk_records);
+  return size;
+}
+
+// Makes sure records [first, first + count) exist. The lock is held.
+bool ensure(CaptureFile& file, TableId id, uint64_t first, uint64_t count) {
+  Table& table = file.header->tables[id];
+  const uint32_t last = place_of(table, first + count - 1).chunk;
+  if (last >= kMaxChunks) return fail(file, StopReason::kTableFull, 0);
+  for (uint32_t k = place_of(table, first).chunk; k <= last; k++)
+    if (table.chunks[k].load(std::memory_order_relaxed) == 0 && !add_chunk(file, table, k)) return false;
+  return true;
+}
+
+bool ensure_or_stop(CaptureFile& file, TableId id, uint64_t first, uint64_t count) {
+  if (file.stopped.load(std::memory_order_relaxed)) return false;
+  if (first + count <= UINT32_MAX && ensure(file, id, first, count)) return true;
+  if (first + count > UINT32_MAX) fail(file, StopReason::kTableFull, 0);
+  stop_capture(file, file.failure, file.failure_errno);
+  return false;
+}
+
+}  // namespace
+
+bool create_capture_file(CaptureFile& file, const char* path) {
+  if (strlen(path) >= sizeof file.path) return fail(file, StopReason::kMapFailed, ENAMETOOLONG);
+  strcpy(file.path, path);
+  sys::Fd fd(sys::open(path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW, 0600));
+  if (!fd) return fail(file, reason_of(errno), errno);
+  struct stat st;
+  fstat(fd.fd, &st);
+  file.device = st.st_dev;
+  file.inode = st.st_ino;
+  if (!reserve_addresses(file)) {
+    sys::unlink(path);
+    return false;
+  }
+  if (!extend(file, fd.fd, initial_size())) {
+    munmap(file.base, file.reserved_bytes);
+    sys::unlink(path);
+    return false;
+  }
+  file.header = reinterpret_cast<Header*>(file.base);
+  lay_out(file);
+  return true;
+}
+
+void* record_at(const CaptureFile& file, TableId id, uint64_t index) {
+  const Table& table = file.header->tables[id];
+  const Place place = place_of(table, index);
+  return file.base + table.chunks[place.chunk].load(std::memory_order_relaxed) + place.offset * table.record_size;
+}
+
+uint32_t append(CaptureFile& file, TableId id, const void* record) {
+  Locked hold(file.lock);
+  Table& table = file.header->tables[id];
+  const uint64_t index = table.count.load(std::memory_order_relaxed);
+  if (!ensure_or_stop(file, id, index, 1)) return 0;
+  memcpy(record_at(file, id, index), record, table.record_size);
+  table.count.store(index + 1, std::memory_order_release);  // pairs with the reader's acquire
+  return static_cast<uint32_t>(index);
+}
+
+uint32_t append_empty(CaptureFile& file, TableId id, uint32_t count) {
+  Locked hold(file.lock);
+  Table& table = file.header->tables[id];
+  const uint64_t index = table.count.load(std::memory_order_relaxed);
+  if (!ensure_or_stop(file, id, index, count)) return 0;
+  table.count.store(index + count, std::memory_order_release);
+  return static_cast<uint32_t>(index);
+}
+
+uint32_t append_bytes(CaptureFile& file, uint32_t size) {
+  Locked hold(file.lock);
+  Table& table = file.header->tables[kStrings];
+  uint64_t index = table.count.load(std::memory_order_relaxed);
+  const Place place = place_of(table, index);
+  // A string lies inside one chunk; the rest of a chunk that is too short for it stays zero.
+  if (place.offset + size > chunk_records(table, place.chunk)) index += chunk_records(table, place.chunk) - place.offset;
+  if (!ensure_or_stop(file, kStrings, index, size)) return 0;
+  table.count.store(index + size, std::memory_order_release);
+  return static_cast<uint32_t>(index);
+}
+
+void stop_capture(CaptureFile& file, StopReason reason, int error) {
+  if (file.stopped.exchange(true)) return;
+  Header& header = *file.header;
+  timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  const uint64_t now_ns = now.tv_sec * 1000000000ull + now.tv_nsec;
+  header.stop_reason = reason;
+  header.stop_errno = static_cast<uint32_t>(error);
+  header.stop_time_ms = static_cast<uint32_t>((now_ns - header.start_monotonic_ns) / 1000000);
+}
+
+}  // namespace vramtrack

@@ -1,0 +1,54 @@
+// The capture file as its writer sees it: created, mapped, grown. The only part of the library that knows a file.
+//
+// Addresses are stable: a large range is reserved once, and the file's extents are mapped into it one after the other, so
+// offset + base is the record for the life of the process. Blocks of the file are allocated on disk before they are mapped;
+// a full disk is a failed growth, never a SIGBUS. No descriptor stays open in the program: growing opens the file by its path
+// and checks that it still is the same file.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+#include "interpose/capture_format.h"
+#include "interpose/lock.h"
+
+namespace vramtrack {
+
+struct CaptureFile {
+  char* base;
+  format::Header* header;
+  Lock lock;                 // growth and appends
+  uint64_t reserved_bytes;   // of address space
+  uint64_t used_bytes;       // of the file, and mapped
+  uint64_t device, inode;    // identity of the file
+  std::atomic<bool> stopped;
+  format::StopReason failure;  // why creating or growing failed
+  int failure_errno;
+  char path[4096];           // absolute
+};
+
+// Creates `path` (0600, must not exist, no link is followed) with an empty header and the first chunk of every table.
+// False: nothing was created; `failure` and `failure_errno` say why (errno EEXIST: take another name).
+bool create_capture_file(CaptureFile&, const char* path);
+
+// The record `index` of a table; its chunk must be there.
+void* record_at(const CaptureFile&, format::TableId, uint64_t index);
+template <class Record>
+Record& record(const CaptureFile& file, format::TableId table, uint64_t index) {
+  return *static_cast<Record*>(record_at(file, table, index));
+}
+
+// A copy of `record` at the table's end, published. Returns its index; 0 when the file cannot grow (recording has stopped).
+uint32_t append(CaptureFile&, format::TableId, const void* record);
+
+// `count` zeroed records at the table's end, published as such (for tables whose records carry their own mark of being
+// written). Returns the first index; 0 as above.
+uint32_t append_empty(CaptureFile&, format::TableId, uint32_t count);
+
+// `size` contiguous bytes of the string table. Returns the first index; 0 as above.
+uint32_t append_bytes(CaptureFile&, uint32_t size);
+
+// Recording ends for good, with the reason in the capture. The program goes on.
+void stop_capture(CaptureFile&, format::StopReason, int error);
+
+}  // namespace vramtrack

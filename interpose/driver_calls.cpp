@@ -1,0 +1,81 @@
+// What do all wrappers of the driver have in common? See driver_calls.h.
+#include "interpose/driver_calls.h"
+
+namespace vramtrack {
+namespace {
+
+int current_device() {
+  const OwnWork work;
+  CUdevice device;
+  return VRAMTRACK_REAL(cuCtxGetDevice)(&device) == CUDA_SUCCESS ? device : -1;
+}
+
+uint64_t current_context() {
+  const OwnWork work;
+  CUcontext context = nullptr;
+  return VRAMTRACK_REAL(cuCtxGetCurrent)(&context) == CUDA_SUCCESS ? reinterpret_cast<uint64_t>(context) : 0;
+}
+
+uint64_t current_pool(int device) {
+  const OwnWork work;
+  CUmemoryPool pool = nullptr;
+  return VRAMTRACK_REAL(cuDeviceGetMemPool)(&pool, device) == CUDA_SUCCESS ? reinterpret_cast<uint64_t>(pool) : 0;
+}
+
+void describe(int device) {
+  char name[128];
+  size_t total_bytes = 0;
+  {
+    const OwnWork work;
+    if (VRAMTRACK_REAL(cuDeviceGetName)(name, sizeof name, device) != CUDA_SUCCESS) return;
+    if (VRAMTRACK_REAL(cuDeviceTotalMem_v2)(&total_bytes, device) != CUDA_SUCCESS) return;
+  }
+  describe_device(device, name, total_bytes);
+}
+
+}  // namespace
+
+bool is_capturing(CUstream stream, DefaultStream default_stream) {
+  const OwnWork work;
+  const auto real = default_stream == DefaultStream::kLegacy ? VRAMTRACK_REAL(cuStreamIsCapturing)
+                                                             : VRAMTRACK_REAL(cuStreamIsCapturing_ptsz);
+  CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
+  return real(stream, &status) == CUDA_SUCCESS && status != CU_STREAM_CAPTURE_STATUS_NONE;
+}
+
+Allocation::Allocation(format::Kind kind, uint64_t size) : kind_(kind), size_(size), wanted_(recording_wanted()) {
+  if (wanted_ && on_device()) device_ = current_device();
+}
+
+CUresult Allocation::finish_on_stream(CUresult result, const CUdeviceptr* address, CUmemoryPool pool, CUstream stream,
+                                      DefaultStream default_stream) const {
+  if (result != CUDA_SUCCESS) {
+    refused(result);
+  } else if (wanted_ && address && *address && !is_capturing(stream, default_stream)) {
+    record(*address, size_, pool ? reinterpret_cast<uint64_t>(pool) : current_pool(device_));
+  }
+  return result;
+}
+
+void Allocation::refused(CUresult result) const {
+  if (!wanted_) return;
+  driver_refused({kind_, device_, size_, result, result == CUDA_ERROR_OUT_OF_MEMORY});
+}
+
+void Allocation::succeeded(uint64_t address, uint64_t size) const {
+  if (wanted_) record(address, size, current_context());
+}
+
+void Allocation::record(uint64_t address, uint64_t size, uint64_t owner) const {
+  driver_allocated({kind_, device_, address, size, owner});
+  if (on_device() && device_ >= 0 && !device_described(device_)) describe(device_);
+}
+
+bool primary_context_is_gone(CUdevice device) {
+  const OwnWork work;
+  unsigned flags;
+  int active = 1;
+  return VRAMTRACK_REAL(cuDevicePrimaryCtxGetState)(device, &flags, &active) == CUDA_SUCCESS && !active;
+}
+
+}  // namespace vramtrack

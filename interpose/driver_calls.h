@@ -1,0 +1,84 @@
+// What do all wrappers of the driver have in common? One allocation, one free, one context that goes, each told to the
+// recording at the right moment of its call.
+//
+// Our own questions to the driver (which device, whose context) are cheap queries of the thread's state. They are asked before
+// the real call or after it succeeded, never after it failed: a program's error path sees no CUDA call of ours.
+#pragma once
+
+#include "interpose/call.h"
+#include "interpose/driver_api.h"
+#include "interpose/events.h"
+#include "interpose/lookup.h"
+
+// The real function of that name, with its type.
+#define VRAMTRACK_REAL(name) \
+  reinterpret_cast<decltype(&name)>(::vramtrack::real_driver_function(::vramtrack::DriverFunction::name))
+
+namespace vramtrack {
+
+// The functions with the suffix _ptsz take stream 0 for the thread's own default stream, the others for the legacy one.
+enum class DefaultStream { kLegacy, kPerThread };
+
+// While a stream is capturing, its allocations and frees are nodes of a graph: nothing is allocated or freed.
+bool is_capturing(CUstream, DefaultStream);
+
+// An allocation on its way to the driver:
+//     const Allocation allocation(Kind::kDevice, size);
+//     return allocation.finish(real(address, size), address);
+class Allocation {
+ public:
+  Allocation(format::Kind kind, uint64_t size);
+
+  template <typename Address>
+  CUresult finish(CUresult result, Address* address) const {
+    return finish(result, address, size_);
+  }
+  // `size` is what the call really gave, where that is known only now.
+  template <typename Address>
+  CUresult finish(CUresult result, Address* address, uint64_t size) const {
+    if (result != CUDA_SUCCESS) {
+      refused(result);
+    } else if (address && *address) {
+      succeeded((uint64_t)*address, size);  // an integer or a handle
+    }
+    return result;
+  }
+
+  // Stream-ordered: `pool` 0 means the device's current one. Nothing is recorded if the stream is capturing.
+  CUresult finish_on_stream(CUresult result, const CUdeviceptr* address, CUmemoryPool pool, CUstream stream,
+                            DefaultStream default_stream) const;
+
+ private:
+  bool on_device() const { return kind_ != format::Kind::kPinned && kind_ != format::Kind::kRegistered; }
+  void refused(CUresult) const;
+  void succeeded(uint64_t address, uint64_t size) const;
+  void record(uint64_t address, uint64_t size, uint64_t owner) const;
+
+  format::Kind kind_;
+  int device_ = -1;  // asked for before the call: a refused allocation has one too
+  uint64_t size_;    // asked for
+  bool wanted_;
+};
+
+// Calls the real free function with everything around it. Freeing null is no event.
+template <typename Address, typename Function, typename... Arguments>
+CUresult freed(FreeFamily family, Address address, Function real, Arguments... arguments) {
+  if (!address) return real(arguments...);
+  PendingFree pending((uint64_t)address, family);
+  const CUresult result = real(arguments...);
+  pending.finish(result);
+  return result;
+}
+
+// Calls the real function that destroys a context, and tells whose memory went.
+template <typename Function>
+CUresult context_destroyed(CUcontext context, Function real) {
+  const CUresult result = real(context);
+  if (result == CUDA_SUCCESS) driver_context_gone(-1, (uint64_t)context);
+  return result;
+}
+
+// After a release: the primary context, and its memory, goes with the last one.
+bool primary_context_is_gone(CUdevice device);
+
+}  // namespace vramtrack

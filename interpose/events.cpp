@@ -1,0 +1,270 @@
+#include "interpose/events.h"
+
+#include <atomic>
+
+#include "interpose/call.h"
+#include "interpose/process.h"
+
+namespace vramtrack {
+namespace {
+
+using namespace format;
+
+// CUresult values that the bookkeeping of frees must tell apart; see cuda.h.
+constexpr int kSuccess = 0;
+constexpr int kInvalidValue = 1;
+constexpr int kDeinitialized = 4;
+constexpr int kInvalidHandle = 400;
+constexpr int kContextIsDestroyed = 709;
+constexpr int kHostMemoryNotRegistered = 713;
+
+constexpr int kTorchCpu = 0;
+
+// Engine::execute on this thread: the innermost call's frame and how many there are. Deeper frames are inside it; once an event
+// comes from a shallower one, an exception has left it without a destructor's help.
+struct BackwardOfThread {
+  uintptr_t frame;
+  uint32_t depth;
+};
+thread_local BackwardOfThread own_backward;
+std::atomic<uint32_t> backwards_running;
+
+// PyTorch announces steps natively here: what its Python code does around them says nothing new.
+std::atomic<bool> native_steps;
+
+uint32_t bit(Kind kind) { return 1u << static_cast<uint32_t>(kind); }
+
+uint32_t kinds_of(FreeFamily family) {
+  switch (family) {
+    case FreeFamily::kDeviceMemory: return bit(Kind::kDevice) | bit(Kind::kStreamOrdered) | bit(Kind::kManaged);
+    case FreeFamily::kPinned: return bit(Kind::kPinned);
+    case FreeFamily::kRegistered: return bit(Kind::kRegistered);
+    case FreeFamily::kArray: return bit(Kind::kArray);
+    case FreeFamily::kMipmappedArray: return bit(Kind::kMipmappedArray);
+  }
+  return 0;
+}
+
+SpaceKey driver_space(Kind kind, int device) {
+  if (kind == Kind::kPinned || kind == Kind::kRegistered) return {Layer::kDriver, Memory::kPinnedHost, -1};
+  return {Layer::kDriver, Memory::kDevice, device};
+}
+
+SpaceKey torch_space(const TorchReport& report) {
+  if (report.device_type == kTorchCpu) return {Layer::kPytorch, Memory::kCpu, -1};
+  return {Layer::kPytorch, Memory::kDevice, report.device_index < 0 ? 0 : report.device_index};
+}
+
+bool inside_backward(CallSite site) {
+  if (!own_backward.depth) return false;
+  if (site.frame < own_backward.frame) return true;
+  backwards_running.fetch_sub(own_backward.depth, std::memory_order_relaxed);
+  own_backward = {};
+  return false;
+}
+
+Backward backward_of(CallSite site) {
+  if (inside_backward(site)) return Backward::kCaller;
+  return backwards_running.load(std::memory_order_relaxed) ? Backward::kBorrower : Backward::kNone;
+}
+
+struct Origin {
+  StackRef stack;
+  uint32_t thread = 0;
+};
+
+Origin origin_of(Recording& r, CallSite site, Backward backward) {
+  ThreadState* thread = thread_state(r.epoch);
+  if (!thread) return {};
+  return {take_stack(r.stacks, *thread, site, backward), thread->id};
+}
+
+Origin driver_origin(Recording& r) { return origin_of(r, Call::outermost().site, Backward::kNone); }
+
+// A Python program's work is over when its interpreter starts to finalise: from then on it frees everything it still holds.
+void notice_end_of_work(Recording& r) {
+  if (!r.file.header->work_ended_serial && python_is_finalizing(*r.stacks.python)) record_work_ended(r.recorder);
+}
+
+void note_invalid_free(Recording& r, uint64_t address, uint32_t kinds, int result) {
+  const AddressHistory history = history_of(r.recorder, address);
+  IncidentReport report = {IncidentKind::kInvalidFree};
+  report.fault = history.live ? FreeFault::kWrongFamily : history.site ? FreeFault::kDoubleFree : FreeFault::kUnknownPointer;
+  report.space = driver_space(kinds == bit(Kind::kPinned) || kinds == bit(Kind::kRegistered) ? Kind::kPinned : Kind::kDevice, 0);
+  report.stack = driver_origin(r).stack.id;
+  report.api = Call::outermost().api;
+  report.detail = result;
+  report.other_site = history.site;
+  report.address = address;
+  record_incident(r.recorder, report);
+}
+
+bool blames_the_pointer(int result) {
+  return result == kInvalidValue || result == kInvalidHandle || result == kHostMemoryNotRegistered;
+}
+bool driver_is_gone(int result) { return result == kDeinitialized || result == kContextIsDestroyed; }
+
+}  // namespace
+
+// --- the driver's own allocations ---------------------------------------------------------------------------------------
+
+void driver_allocated(const DriverBlock& block) {
+  OwnWork work;
+  if (!work.entered() || !block.address) return;
+  Recording* r = recording_for_event();
+  if (!r) return;
+  const Origin origin = driver_origin(*r);
+  record_allocation(r->recorder, {driver_space(block.kind, block.device), block.kind, block.address, block.size, block.owner,
+                                  Call::outermost().api, origin.stack.id, origin.thread});
+}
+
+void driver_refused(const RefusedAllocation& refused) {
+  OwnWork work;
+  if (!work.entered()) return;
+  Recording* r = recording_for_event();
+  if (!r) return;
+  IncidentReport report = {refused.out_of_memory ? IncidentKind::kOutOfMemory : IncidentKind::kFailedCall};
+  report.space = driver_space(refused.kind, refused.device);
+  report.stack = driver_origin(*r).stack.id;
+  report.api = Call::outermost().api;
+  report.detail = refused.result;
+  report.size = refused.size;
+  record_incident(r->recorder, report);
+}
+
+PendingFree::PendingFree(uint64_t address, FreeFamily family) : address_(address), family_(family) {
+  OwnWork work;
+  if (!work.entered() || !address) return;
+  Recording* r = recording_for_event();
+  if (!r) return;
+  const TakenBlock taken = take_block(r->recorder, address, kinds_of(family));
+  block_ = taken.block;
+  serial_ = taken.serial;
+}
+
+void PendingFree::finish(int result) {
+  OwnWork work;
+  if (!work.entered() || !address_) return;
+  Recording* r = present_recording();
+  if (!r) return;
+  const TakenBlock taken{block_, serial_};
+  if (result == kSuccess || driver_is_gone(result)) {
+    if (block_) give_up(r->recorder, taken);
+    return;
+  }
+  if (block_) put_back(r->recorder, taken);
+  if (blames_the_pointer(result)) note_invalid_free(*r, address_, kinds_of(family_), result);
+}
+
+void driver_context_gone(int device, uint64_t context) {
+  OwnWork work;
+  Recording* r = work.entered() ? present_recording() : nullptr;
+  if (!r) return;
+  const uint64_t bytes = drop_context(r->recorder, device, context);
+  if (!bytes) return;
+  IncidentReport report = {IncidentKind::kReset};
+  report.space = driver_space(Kind::kDevice, device);
+  report.stack = driver_origin(*r).stack.id;
+  report.api = Call::outermost().api;
+  report.size = bytes;
+  record_incident(r->recorder, report);
+}
+
+bool device_described(int device) {
+  OwnWork work;
+  Recording* r = work.entered() ? present_recording() : nullptr;
+  return r && space_has_name(r->recorder, driver_space(Kind::kDevice, device));
+}
+
+void describe_device(int device, const char* name, uint64_t total_bytes) {
+  OwnWork work;
+  Recording* r = work.entered() ? present_recording() : nullptr;
+  if (!r) return;
+  name_space(r->recorder, driver_space(Kind::kDevice, device), intern_string(r->interner, name), total_bytes);
+}
+
+void memory_function_unhooked(const char* name) {
+  OwnWork work;
+  Recording* r = work.entered() ? present_recording() : nullptr;
+  if (!r) return;
+  IncidentReport report = {IncidentKind::kUnhooked};
+  report.name = intern_string(r->interner, name);
+  record_incident(r->recorder, report);
+}
+
+// --- PyTorch -----------------------------------------------------------------------------------------------------------
+
+void torch_block(const TorchReport& report, CallSite site) {
+  OwnWork work;
+  if (!work.entered() || !report.address || !report.size) return;
+  Recording* r = recording_for_event();
+  if (!r) return;
+  const SpaceKey space = torch_space(report);
+  if (report.size < 0) {
+    notice_end_of_work(*r);
+    record_free(r->recorder, space, report.address);
+  } else {
+    const Origin origin = origin_of(*r, site, backward_of(site));
+    if (origin.stack.optimizer_step && !native_steps.load(std::memory_order_relaxed))
+      record_step(r->recorder, StepSource::kOptimizer);
+    record_allocation(r->recorder,
+                      {space, space.memory == Memory::kCpu ? Kind::kCpu : Kind::kDevice, report.address,
+                       static_cast<uint64_t>(report.size), 0, nullptr, origin.stack.id, origin.thread});
+  }
+  if (report.total_reserved) record_reserved(r->recorder, space, report.total_reserved);
+}
+
+void torch_out_of_memory(const TorchReport& report, CallSite site) {
+  OwnWork work;
+  if (!work.entered()) return;
+  Recording* r = recording_for_event();
+  if (!r) return;
+  IncidentReport incident = {IncidentKind::kOutOfMemory};
+  incident.space = torch_space(report);
+  incident.stack = origin_of(*r, site, backward_of(site)).stack.id;
+  incident.size = static_cast<uint64_t>(report.size);
+  incident.reserved_bytes = report.total_reserved;
+  record_incident(r->recorder, incident);
+}
+
+void torch_found(bool supported, const char* version) {
+  OwnWork work;
+  Recording* r = work.entered() ? recording_for_event() : nullptr;
+  if (!r) return;
+  r->file.header->torch = supported ? TorchState::kReporting : TorchState::kUnsupportedVersion;
+  if (version) r->file.header->torch_version = intern_string(r->interner, version);
+}
+
+void step_begins(StepSource source) {
+  if (source == StepSource::kOptimizer) native_steps.store(true, std::memory_order_relaxed);
+  OwnWork work;
+  Recording* r = work.entered() ? present_recording() : nullptr;
+  if (r) record_step(r->recorder, source);
+}
+
+BackwardScope::BackwardScope(CallSite site) {
+  OwnWork work;
+  inside_backward(site);  // forgets calls that an exception left
+  saved_frame_ = own_backward.frame;
+  own_backward.frame = site.frame;
+  own_backward.depth++;
+  backwards_running.fetch_add(1, std::memory_order_relaxed);
+  Recording* r = work.entered() ? present_recording() : nullptr;
+  if (!r) return;
+  r->file.header->backward_passes++;
+  ThreadState* thread = thread_state(r->epoch);
+  // A backward inside a backward runs on an engine's thread, which has nothing better to lend than what it borrows.
+  const uint32_t stack = thread ? take_backward_stack(r->stacks, *thread) : 0;
+  if (stack) r->stacks.lent_stack.store(stack, std::memory_order_relaxed);
+}
+
+BackwardScope::~BackwardScope() {
+  if (!own_backward.depth) return;
+  own_backward.depth--;
+  own_backward.frame = own_backward.depth ? saved_frame_ : 0;
+  backwards_running.fetch_sub(1, std::memory_order_relaxed);
+  if (Recording* r = present_recording())
+    r->file.header->last_backward_serial = r->file.header->serial.load(std::memory_order_relaxed);
+}
+
+}  // namespace vramtrack

@@ -1,0 +1,105 @@
+// What the hooks may say: the only door from the wrappers to the recording.
+//
+// Every function may be called from any thread at any time, keeps errno, never fails and never calls back into the program.
+// The name and stack of a driver event are those of the thread's outermost Call. The first event creates the capture.
+#pragma once
+
+#include <cstdint>
+
+#include "interpose/capture_format.h"
+#include "interpose/native_stack.h"
+
+namespace vramtrack {
+
+// Finds what needs the loader's lock: the unwinder, the Python interpreter. To be called wherever the program can hold no
+// allocator lock: at the first look-up of a cu* name, at cuInit, in a wrapper of the runtime API, at memoryProfilingEnabled.
+// Cheap when there is nothing new to find.
+void prepare_recording();
+
+// False when this process is not to be recorded at all (set-uid, --no-children, recording failed): hooks may then skip work.
+bool recording_wanted();
+
+// --- the driver's own allocations ---------------------------------------------------------------------------------------
+
+struct DriverBlock {
+  format::Kind kind;
+  int device;         // ordinal; ignored for pinned and registered host memory
+  uint64_t address;   // or the array handle
+  uint64_t size;      // bytes; what it really takes where the driver tells it
+  uint64_t owner;     // context, or pool for stream-ordered memory; 0 = unknown
+};
+
+// After the real call succeeded.
+void driver_allocated(const DriverBlock&);
+
+struct RefusedAllocation {
+  format::Kind kind;
+  int device;
+  uint64_t size;
+  int result;           // CUresult
+  bool out_of_memory;
+};
+// After the real call failed. Makes no CUDA call.
+void driver_refused(const RefusedAllocation&);
+
+// What a free function accepts.
+enum class FreeFamily : uint32_t { kDeviceMemory, kPinned, kRegistered, kArray, kMipmappedArray };
+
+// A free on its way to the driver. The block leaves the table before the real call (another thread may be given its address
+// at once) and comes back if the call fails:
+//     PendingFree pending(address, FreeFamily::kDeviceMemory);
+//     return pending.finish(real(address));
+class PendingFree {
+ public:
+  PendingFree(uint64_t address, FreeFamily family);
+  // `result` is a CUresult. Failure restores the block and notes an invalid free, unless the driver is shutting down or the
+  // failure says nothing about the pointer (see kDriverGone, sticky errors).
+  void finish(int result);
+
+ private:
+  uint64_t address_;
+  FreeFamily family_;
+  uint32_t block_ = 0;   // taken from the table; 0 = address not known (or of another family: then it stays)
+  uint64_t serial_ = 0;
+};
+
+// A context was destroyed (context != 0) or a device's primary context reset (context == 0): linear memory, arrays and pinned
+// memory go, stream-ordered memory does not.
+void driver_context_gone(int device, uint64_t context);
+
+// The name and size of a device, told once, at its first allocation.
+bool device_described(int device);
+void describe_device(int device, const char* name, uint64_t total_bytes);
+
+// A memory function was looked up that we know of but do not hook.
+void memory_function_unhooked(const char* name);
+
+// --- PyTorch -----------------------------------------------------------------------------------------------------------
+
+struct TorchReport {
+  uint64_t address;
+  int64_t size;               // negative: freed
+  uint64_t total_allocated, total_reserved;  // 0 where the allocator does not tell
+  int device_type;            // c10::DeviceType: 0 CPU, 1 CUDA
+  int device_index;
+};
+void torch_block(const TorchReport&, CallSite);
+void torch_out_of_memory(const TorchReport&, CallSite);  // size: bytes asked for
+void torch_found(bool supported, const char* version);   // version may be null
+
+// A step begins. The strongest source wins; weaker ones are ignored from then on.
+void step_begins(format::StepSource);
+
+// Backward runs on this thread, and on the engine's threads on its behalf, until the scope ends or its frame is left by an
+// exception. Saves this thread's Python stack and lends it to the engine's threads.
+struct BackwardScope {
+  explicit BackwardScope(CallSite);
+  ~BackwardScope();
+  BackwardScope(const BackwardScope&) = delete;
+  BackwardScope& operator=(const BackwardScope&) = delete;
+
+ private:
+  uintptr_t saved_frame_;
+};
+
+}  // namespace vramtrack

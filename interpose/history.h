@@ -1,0 +1,72 @@
+// How a quantity went over a run of any length in a fixed number of points: floors of a site, extremes of a space.
+//
+// When the points run out, neighbours are merged and each covers twice as much. Nothing is ever scanned: an event touches one
+// point, and a site that was idle catches up when it is next touched.
+#pragma once
+
+#include <cstdint>
+
+#include "interpose/capture_format.h"
+
+namespace vramtrack {
+
+// Brings the curve to the window `now` before the site's live bytes change; `live` is what they were all the while.
+inline void advance(format::Curve& curve, bool by_step, uint64_t now, uint64_t live) {
+  using format::kCurvePoints;
+  const auto value = static_cast<float>(live);
+  if (by_step && !curve.unit_is_step) {  // steps became known: what came before them was warm-up
+    curve.unit_is_step = 1;
+    curve.scale = 0;
+    curve.last_window = 0;
+    curve.floor[0] = value;
+  }
+  while ((now >> curve.scale) >= kCurvePoints) {
+    for (uint32_t i = curve.last_window + 1; i < kCurvePoints; i++) curve.floor[i] = value;
+    for (uint32_t i = 0; i < kCurvePoints / 2; i++) {
+      const float a = curve.floor[2 * i], b = curve.floor[2 * i + 1];
+      curve.floor[i] = a < b ? a : b;
+    }
+    curve.last_window /= 2;
+    curve.scale++;
+  }
+  const auto point = static_cast<uint32_t>(now >> curve.scale);
+  while (curve.last_window < point) curve.floor[++curve.last_window] = value;
+}
+
+// Notes the live bytes after the change, in the window `advance` came to.
+inline void note(format::Curve& curve, uint64_t live) {
+  const auto value = static_cast<float>(live);
+  float& floor = curve.floor[curve.last_window];
+  if (value < floor) floor = value;
+}
+
+inline void merge(format::SeriesPoint& into, const format::SeriesPoint& later) {
+  if (later.live_min < into.live_min) into.live_min = later.live_min;
+  if (later.live_max > into.live_max) into.live_max = later.live_max;
+  if (later.reserved_max > into.reserved_max) into.reserved_max = later.reserved_max;
+  into.time_ms = later.time_ms;
+  into.step = later.step;
+}
+
+// Adds the space's present state, `event` being the number of events before this one.
+inline void note_series(format::Space& space, uint64_t event, uint32_t time_ms, uint32_t step) {
+  using format::kSeriesPoints;
+  while ((event >> space.series_scale) >= kSeriesPoints) {
+    for (uint32_t i = 0; i < kSeriesPoints / 2; i++) {
+      space.series[i] = space.series[2 * i];
+      merge(space.series[i], space.series[2 * i + 1]);
+    }
+    space.series_count = (space.series_count + 1) / 2;
+    space.series_scale++;
+  }
+  const auto point = static_cast<uint32_t>(event >> space.series_scale);
+  const format::SeriesPoint now{space.live_bytes, space.live_bytes, space.reserved_bytes, time_ms, step};
+  if (point >= space.series_count) {
+    space.series[point] = now;
+    space.series_count = point + 1;
+  } else {
+    merge(space.series[point], now);
+  }
+}
+
+}  // namespace vramtrack

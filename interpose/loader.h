@@ -1,0 +1,29 @@
+// What does the dynamic loader know? Asked without being heard by our own dlsym, and without losing sight of who asks.
+#pragma once
+
+#include <string_view>
+
+namespace vramtrack {
+
+using Dlsym = void*(void* handle, const char* name);
+using Dlvsym = void*(void* handle, const char* name, const char* version);
+
+// libc's own functions. Never null. Takes no lock, allocates nothing, works before any constructor has run.
+Dlsym* real_dlsym();
+Dlvsym* real_dlvsym();
+
+// What the global scope would have found without us; sets dlerror() as that search would have.
+void* next_after_us(const char* name);
+
+bool in_this_library(const void* address);
+
+// A handle of the loaded object whose file name begins with `name_prefix` ("libc10.so"), or of the one that contains
+// `address`; null if there is none. Both take the loader's lock, and the object stays loaded from then on: function pointers
+// taken from it are kept. The main program has no handle here.
+void* loaded_object(std::string_view name_prefix);
+void* object_of(const void* address);
+
+// The file name, without directories, of the object that contains `address`; empty if there is none.
+std::string_view object_name(const void* address);
+
+}  // namespace vramtrack

@@ -1,0 +1,32 @@
+// Which object file an address belongs to now, and which it belonged to before.
+#pragma once
+
+#include <cstdint>
+
+#include "interpose/capture_file.h"
+
+namespace vramtrack {
+
+struct Interner;
+
+// The modules loaded when last looked, with their records in the capture. Zeroed memory is an empty list; the owner's lock
+// guards it.
+struct Modules {
+  struct Loaded {
+    uint64_t begin, end;
+    uint32_t record;
+    bool seen;  // by the walk in progress
+  };
+  static constexpr uint32_t kMax = 4096;  // more stay without a name
+  Loaded* loaded;
+  uint32_t count;
+  uint64_t adds, subs;  // the loader's own counters when last looked
+  std::atomic<uint32_t> generation;
+};
+
+// The module record of `address`, or 0. Looks at the loader's list again only if that has changed; if modules were unloaded
+// since, the generation rises. The interner's lock is held. Takes the loader's lock on its list, which is not the one held
+// while constructors run.
+uint32_t module_of(Modules&, Interner&, CaptureFile&, uintptr_t address);
+
+}  // namespace vramtrack

@@ -1,0 +1,32 @@
+// One process's recording: when it begins, who it is, how it ends.
+//
+// Nothing happens at load. The first event creates the capture; a forked child starts anew, at its own first event; whatever
+// goes wrong ends the recording and not the program.
+#pragma once
+
+#include "interpose/capture_file.h"
+#include "interpose/interner_tables.h"
+#include "interpose/recorder.h"
+#include "interpose/stack.h"
+
+namespace vramtrack {
+
+struct Recording {
+  uint64_t epoch;  // unlike any other recording's in this process and its parents
+  CaptureFile file;
+  Interner interner;
+  Recorder recorder;
+  StackSources stacks;
+};
+
+// This process's recording, made now if this is the first event. Null: there is none and there will be none.
+Recording* recording_for_event();
+
+// The same, but never made.
+Recording* present_recording();
+
+// See events.h.
+void prepare_recording();
+bool recording_wanted();
+
+}  // namespace vramtrack

@@ -1,0 +1,123 @@
+// The live table: blocks, the sites that made them, the spaces they lie in. Knows no CUDA, no stack and no file.
+//
+// Two truths kept for every space and site at every event, so that nothing has to be replayed or scanned later:
+//   the composition at the peak (Site::peak_number) and the growth curve (Curve). See capture_format.h.
+//
+// Thread-safety: everything may be called from any thread. One lock per domain: the driver's spaces share one, since a free
+// names an address and not a device; each of PyTorch's spaces has its own, as its allocator has one lock per device.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+#include "interpose/block_index.h"
+#include "interpose/capture_file.h"
+#include "interpose/hash_index.h"
+#include "interpose/lock.h"
+
+namespace vramtrack {
+
+struct Interner;
+
+struct SpaceKey {
+  format::Layer layer;
+  format::Memory memory;
+  int device;  // -1 = host
+  bool operator==(const SpaceKey&) const = default;
+};
+
+struct Allocation {
+  SpaceKey space;
+  format::Kind kind;
+  uint64_t address, size, owner;
+  const char* api;  // static storage; null for a framework's block
+  uint32_t stack;
+  uint32_t thread;
+};
+
+// A block taken out of the table while the driver decides. Zero `block`: the address was not known.
+struct TakenBlock {
+  uint32_t block = 0;
+  uint64_t serial = 0;
+};
+
+struct IncidentReport {
+  format::IncidentKind kind;
+  format::FreeFault fault = format::FreeFault::kNone;
+  SpaceKey space = {};
+  uint32_t stack = 0;
+  const char* api = nullptr;
+  uint32_t name = 0;  // string
+  int detail = 0;
+  uint32_t other_site = 0;
+  uint64_t address = 0, size = 0;
+  uint64_t reserved_bytes = 0;
+};
+
+struct Recorder {
+  // Blocks and sites under one lock.
+  struct Domain {
+    Lock lock;
+    BlockIndex blocks;
+    HashIndex sites;
+    uint32_t free_block;                 // head of the list of free records, linked through Block::site
+    uint32_t fresh_begin, fresh_end;     // records never used yet
+  };
+  struct SpaceState {
+    SpaceKey key;
+    uint32_t record;
+    Domain* domain;
+  };
+  // What was freed last at the driver, to tell a double free from a foreign pointer.
+  struct RecentFree {
+    uint64_t address;
+    uint32_t site;
+  };
+  static constexpr uint32_t kMaxSpaces = 64;
+  static constexpr uint32_t kRecentFrees = 4096;
+
+  CaptureFile* file;
+  Interner* interner;
+  Lock spaces_lock;
+  std::atomic<uint32_t> space_count;
+  SpaceState spaces[kMaxSpaces];
+  Domain driver;
+  Domain torch[kMaxSpaces];
+  RecentFree recent[kRecentFrees];  // under driver.lock
+  Lock incidents_lock;
+  HashIndex incidents;
+  uint32_t last_scan_ms;            // of the sites, for an incident
+};
+
+void record_allocation(Recorder&, const Allocation&);
+
+// A free that has already happened.
+void record_free(Recorder&, const SpaceKey&, uint64_t address);
+
+// A free at the driver that is yet to happen: exactly one of the two follows.
+TakenBlock take_block(Recorder&, uint64_t address, uint32_t kinds);  // `kinds`: bit per format::Kind that may be freed so
+void put_back(Recorder&, const TakenBlock&);
+void give_up(Recorder&, const TakenBlock&);
+
+// The site of the driver's live block at `address`, or of the one freed there last; 0 = neither is known.
+struct AddressHistory {
+  uint32_t site;
+  bool live;
+};
+AddressHistory history_of(Recorder&, uint64_t address);
+
+// Frees the driver's blocks that a context takes with it (see driver_context_gone). Returns their bytes.
+uint64_t drop_context(Recorder&, int device, uint64_t context);
+
+void record_reserved(Recorder&, const SpaceKey&, uint64_t reserved_bytes);
+void record_incident(Recorder&, const IncidentReport&);
+bool space_has_name(Recorder&, const SpaceKey&);
+void name_space(Recorder&, const SpaceKey&, uint32_t name, uint64_t total_bytes);
+
+// A step begins.
+void record_step(Recorder&, format::StepSource);
+
+// From now on frees are the program tearing itself down: they are noted, but survivors stay in the table.
+void record_work_ended(Recorder&);
+
+}  // namespace vramtrack

@@ -1,0 +1,72 @@
+// Which runtime would this caller have called without us? See runtime_lookup.h.
+#include "interpose/runtime_lookup.h"
+
+#include <atomic>
+#include <cstdint>
+#include <dlfcn.h>
+
+#include "interpose/call.h"
+#include "interpose/loader.h"
+
+namespace vramtrack {
+namespace {
+
+// cudaErrorSharedObjectSymbolNotFound. Callable as any of the runtime's functions.
+int no_such_function() { return 302; }
+
+// The global scope comes first, as it does for the loader, but not when it leads to another version of the runtime than the
+// one the caller is linked with: symbol versions would have kept them apart.
+void* find(const char* name, const void* return_address) {
+  const OwnWork work;
+  void* next = next_after_us(name);
+  void* object = object_of(return_address);
+  void* own = object ? real_dlsym()(object, name) : nullptr;
+  if (own && in_this_library(own)) own = nullptr;
+  void* found = next;
+  if (!next || (own && object_name(next).starts_with("libcudart.so"))) found = own;
+  if (!found) {
+    // Reached by some other way, a look-up in our own exports for one: then any runtime is better than none.
+    if (void* runtime = loaded_object("libcudart.so")) found = real_dlsym()(runtime, name);
+  }
+  if (found) object_of(found);  // stays loaded: the answer is kept
+  dlerror();                    // no error of the program's
+  return found ? found : reinterpret_cast<void*>(&no_such_function);
+}
+
+// Answers by place of call. A collision costs a new search, nothing else.
+struct Answer {
+  std::atomic<uint64_t> key;  // 0 = empty, kBusy = being written
+  std::atomic<void*> function;
+};
+
+constexpr uint64_t kBusy = 1;
+constexpr uint32_t kAnswers = 256;
+constinit Answer answers[kAnswers] = {};
+
+uint64_t key_of(const char* name, const void* return_address) {
+  const uint64_t mixed = reinterpret_cast<uint64_t>(name) * 0x9e3779b97f4a7c15u;
+  const uint64_t key = mixed ^ reinterpret_cast<uint64_t>(return_address);
+  return key <= kBusy ? kBusy + 1 : key;
+}
+
+}  // namespace
+
+void* real_runtime_function(const char* name, const void* return_address) {
+  const uint64_t key = key_of(name, return_address);
+  Answer& answer = answers[(key * 0x9e3779b97f4a7c15u) >> 56];
+  uint64_t seen = answer.key.load(std::memory_order_acquire);  // pairs with the release store of the key below
+  if (seen == key) {
+    void* function = answer.function.load(std::memory_order_acquire);  // keeps the second load of the key behind it
+    if (answer.key.load(std::memory_order_relaxed) == key) return function;
+  }
+  void* function = find(name, return_address);
+  // One writer at a time; who comes second leaves the place as it is. The exchange is seen before the function changes
+  // (release below on the function, acquired by the reader above).
+  if (seen != kBusy && answer.key.compare_exchange_strong(seen, kBusy, std::memory_order_relaxed)) {
+    answer.function.store(function, std::memory_order_release);  // pairs with the acquire load of the function
+    answer.key.store(key, std::memory_order_release);            // pairs with the acquire load of the key
+  }
+  return function;
+}
+
+}  // namespace vramtrack

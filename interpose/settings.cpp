@@ -1,0 +1,67 @@
+#include "interpose/settings.h"
+
+#include <atomic>
+#include <cstdlib>
+#include <cstring>
+#include <sys/auxv.h>
+
+#include "interpose/lock.h"
+
+namespace vramtrack {
+namespace {
+
+constexpr uint32_t kDefaultNativeDepth = 40;
+constexpr uint32_t kMaxNativeDepth = 200;
+
+Settings values;
+char output_copy[1024], manifest_copy[1024];
+std::atomic<bool> ready;
+Lock lock;
+
+bool is_on(const char* name) {
+  const char* v = getenv(name);
+  return v && *v && strcmp(v, "0") != 0;
+}
+
+// The program may change or free its environment; we keep what was there.
+const char* copy_of(const char* name, const char* fallback, char (&to)[1024]) {
+  const char* v = getenv(name);
+  if (!v || !*v || strlen(v) >= sizeof to) v = fallback;
+  return strcpy(to, v);
+}
+
+uint64_t number(const char* name, int base, uint64_t fallback) {
+  const char* v = getenv(name);
+  return v && *v ? strtoull(v, nullptr, base) : fallback;
+}
+
+void read_environment() {
+  values.secure = getauxval(AT_SECURE) != 0;
+  values.output = copy_of("VRAMTRACK_OUTPUT", "%n.%p.vtrk", output_copy);
+  values.manifest = copy_of("VRAMTRACK_MANIFEST", "", manifest_copy);
+  values.run_id = number("VRAMTRACK_RUN_ID", 16, 0);
+  values.cpu = is_on("VRAMTRACK_CPU");
+  const char* stacks = getenv("VRAMTRACK_STACKS");
+  if (!stacks) stacks = "both";
+  values.python_stacks = !strcmp(stacks, "both") || !strcmp(stacks, "python");
+  values.native_stacks = !strcmp(stacks, "both") || !strcmp(stacks, "native");
+  const uint64_t depth = number("VRAMTRACK_NATIVE_DEPTH", 10, kDefaultNativeDepth);
+  values.native_depth = static_cast<uint32_t>(depth < 1 ? 1 : depth > kMaxNativeDepth ? kMaxNativeDepth : depth);
+  values.only_pid = static_cast<pid_t>(number("VRAMTRACK_ONLY_PID", 10, 0));
+  values.quiet = is_on("VRAMTRACK_QUIET");
+}
+
+}  // namespace
+
+const Settings& settings() {
+  if (!ready.load(std::memory_order_acquire)) {  // pairs with the store below
+    Locked hold(lock);
+    if (!ready.load(std::memory_order_relaxed)) {
+      read_environment();
+      ready.store(true, std::memory_order_release);
+    }
+  }
+  return values;
+}
+
+}  // namespace vramtrack
