@@ -33,7 +33,7 @@ class Call {
 
  private:
   OuterCall saved_;
-  static thread_local OuterCall current;
+  static constinit thread_local OuterCall current;
 };
 
 // Our own work on this thread. What it allocates or calls must not come back to us as an event, and errno must stay as the
@@ -53,7 +53,7 @@ class OwnWork {
  private:
   int errno_;
   bool entered_;
-  static thread_local bool busy;
+  static constinit thread_local bool busy;
 };
 
 }  // namespace vramtrack

@@ -58,7 +58,8 @@ CUresult Allocation::finish_on_stream(CUresult result, const CUdeviceptr* addres
 }
 
 void Allocation::refused(CUresult result) const {
-  if (!wanted_) return;
+  // On a thread that has no context yet the runtime tries, is told so, makes one current and tries again.
+  if (!wanted_ || result == CUDA_ERROR_INVALID_CONTEXT) return;
   driver_refused({kind_, device_, size_, result, result == CUDA_ERROR_OUT_OF_MEMORY});
 }
 

@@ -42,8 +42,13 @@ bool collect_checks(const UnwoundFrame* frames, uint32_t count, StackChecks& che
   return true;
 }
 
+uint32_t bounded_depth(uint32_t max_depth) {
+  if (max_depth < 1) return 1;
+  return max_depth < kMaxNativeDepth ? max_depth : kMaxNativeDepth;
+}
+
 void unwind_stack(const Unwinder& unwinder, CallSite site, const NativeOptions& options, UnwoundStack& unwound) {
-  const uint32_t max_depth = options.max_depth < 1 ? 1 : options.max_depth > kMaxNativeDepth ? kMaxNativeDepth : options.max_depth;
+  const uint32_t max_depth = bounded_depth(options.max_depth);
   // One more than is shown, for it may be the interpreter's.
   unwound.count = unwind(unwinder, site, options.stop_begin, options.stop_end, unwound.frames, max_depth + 1);
   unwound.reached_python = in_python(options, unwound.frames[unwound.count - 1].return_address);

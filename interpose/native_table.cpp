@@ -19,7 +19,7 @@ uint16_t bucket_of(CallSite site) {
 }
 
 // Other frames' variables lie between the places; a sanitizer guards some of them.
-[[gnu::no_sanitize("address")]] bool stack_agrees(NativeEntry& entry) {
+[[gnu::no_sanitize_address]] bool stack_agrees(NativeEntry& entry) {
   const uint64_t* stack = reinterpret_cast<const uint64_t*>(entry.site.frame);
   const uint64_t* values = entry.values();
   const uint16_t* places = entry.places();
@@ -91,7 +91,8 @@ NativeEntry* find_native_entry(NativeTableMemory& table, CallSite site) {
 }
 
 NativeEntry* add_native_entry(NativeTableMemory& table, CallSite site, uint32_t check_count, uint32_t frame_count) {
-  const size_t bytes = sizeof(NativeEntry) + check_count * (sizeof(uint64_t) + sizeof(uint16_t)) + frame_count * sizeof(uint32_t);
+  const size_t bytes = sizeof(NativeEntry) + check_count * (sizeof(uint64_t) + sizeof(uint16_t)) +
+                       frame_count * sizeof(uint32_t);
   const uint32_t size = static_cast<uint32_t>((bytes + 7) & ~size_t{7});
   make_room(table, size);
   const uint32_t place = table.head;

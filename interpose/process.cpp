@@ -16,8 +16,8 @@
 
 namespace vramtrack {
 
-thread_local OuterCall Call::current;
-thread_local bool OwnWork::busy;
+constinit thread_local OuterCall Call::current;
+constinit thread_local bool OwnWork::busy;
 
 namespace {
 
@@ -129,6 +129,12 @@ void connect(Recording& r) {
   r.stacks.backward_marker = intern_marker_frame(r.interner, "backward");
 }
 
+// A fork takes one thread along; what the others were in the middle of stays so for ever.
+void forget_parents_threads() {
+  forget_thread_states();
+  unwinder_after_fork(found.unwinder);
+}
+
 Recording* start() {
   if (settings().secure || (settings().only_pid && settings().only_pid != getpid())) return nullptr;
   auto* r = static_cast<Recording*>(map_private(sizeof(Recording)));
@@ -137,7 +143,7 @@ Recording* start() {
     unmap_private(r, sizeof(Recording));
     return nullptr;
   }
-  forget_thread_states();
+  if (last_epoch > 0) forget_parents_threads();
   connect(*r);
   format::Header& header = *r->file.header;
   describe_process(header, r->interner);

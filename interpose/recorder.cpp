@@ -1,10 +1,10 @@
 #include "interpose/recorder.h"
 
 #include <bit>
-#include <ctime>
 
 #include "interpose/history.h"
 #include "interpose/interner.h"
+#include "interpose/recorder_internal.h"
 
 namespace vramtrack {
 namespace {
@@ -14,62 +14,8 @@ using namespace format;
 constexpr uint32_t kBlockBatch = 64;      // records taken from the table at once
 constexpr uint32_t kMaxSites = 1 << 20;   // beyond it, one overflow site per space and kind
 
-// --- when ---------------------------------------------------------------------------------------------------------------
-
-struct Moment {
-  uint32_t time_ms, step;
-  bool by_step, work_ended;
-};
-
-Moment now(const Recorder& r) {
-  Header& header = *r.file->header;
-  timespec t;
-  clock_gettime(CLOCK_MONOTONIC_COARSE, &t);  // enough for births, and a fifth of the fine clock's cost
-  const uint64_t ns = t.tv_sec * 1000000000ull + t.tv_nsec;
-  const uint64_t start = header.start_monotonic_ns;
-  const auto ms = static_cast<uint32_t>(ns > start ? (ns - start) / 1000000 : 0);
-  if (header.last_time_ms.load(std::memory_order_relaxed) != ms) header.last_time_ms.store(ms, std::memory_order_relaxed);
-  const uint32_t steps = header.steps.load(std::memory_order_relaxed);
-  return {ms, steps, steps != 0, header.work_ended_serial != 0};
-}
-
 // Windows of a curve: steps from the first one, or allocations of the space.
 uint64_t window_of(const Space& space, const Moment& at) { return at.by_step ? at.step - 1 : space.allocations; }
-
-// --- spaces -------------------------------------------------------------------------------------------------------------
-
-Recorder::SpaceState* find_space(Recorder& r, const SpaceKey& key) {
-  const uint32_t count = r.space_count.load(std::memory_order_acquire);  // pairs with add_space
-  for (uint32_t i = 0; i < count; i++)
-    if (r.spaces[i].key == key) return &r.spaces[i];
-  return nullptr;
-}
-
-Recorder::SpaceState* add_space(Recorder& r, const SpaceKey& key) {
-  Locked hold(r.spaces_lock);
-  if (Recorder::SpaceState* made = find_space(r, key)) return made;
-  const uint32_t n = r.space_count.load(std::memory_order_relaxed);
-  if (n == Recorder::kMaxSpaces) return nullptr;
-  static constexpr Space kEmpty = {};
-  Space space = kEmpty;
-  space.layer = key.layer;
-  space.memory = key.memory;
-  space.device = static_cast<int16_t>(key.device);
-  const uint32_t id = append(*r.file, kSpaces, &space);
-  if (!id) return nullptr;
-  r.spaces[n] = {key, id, key.layer == Layer::kDriver ? &r.driver : &r.torch[n]};
-  r.space_count.store(n + 1, std::memory_order_release);  // pairs with find_space
-  return &r.spaces[n];
-}
-
-Recorder::SpaceState* space_of(Recorder& r, const SpaceKey& key) {
-  Recorder::SpaceState* space = find_space(r, key);
-  return space ? space : add_space(r, key);
-}
-
-Space& space_record(Recorder& r, uint32_t id) { return record<Space>(*r.file, kSpaces, id); }
-Site& site_record(Recorder& r, uint32_t id) { return record<Site>(*r.file, kSites, id); }
-Block& block_record(Recorder& r, uint32_t id) { return record<Block>(*r.file, kBlocks, id); }
 
 // --- sites --------------------------------------------------------------------------------------------------------------
 
@@ -247,53 +193,6 @@ bool stopped(Recorder& r) {
 
 void lose_event(Recorder& r) { r.file->header->lost_events.fetch_add(1, std::memory_order_relaxed); }
 
-// --- incidents ----------------------------------------------------------------------------------------------------------
-
-constexpr uint32_t kMaxIncidents = 4096;
-constexpr uint32_t kScanPauseMs = 1000;
-
-void insert_top(Incident& incident, uint32_t site, uint64_t bytes) {
-  uint32_t at = incident.top_count;
-  if (at == kTopSites) {
-    if (bytes <= incident.top[--at].bytes) return;
-  } else {
-    incident.top_count++;
-  }
-  for (; at > 0 && incident.top[at - 1].bytes < bytes; at--) incident.top[at] = incident.top[at - 1];
-  incident.top[at] = {site, 0, bytes};
-}
-
-// What filled the space at this moment. Rare, and bounded in time: refused allocations may come in a retry loop.
-void find_top_sites(Recorder& r, Incident& incident, const Moment& at) {
-  if (incident.count && at.time_ms - r.last_scan_ms < kScanPauseMs) return;
-  r.last_scan_ms = at.time_ms;
-  incident.top_count = 0;
-  const uint64_t count = r.file->header->tables[kSites].count.load(std::memory_order_acquire);
-  for (uint32_t id = 1; id < count; id++) {
-    const Site& site = site_record(r, id);
-    if (site.space == incident.space && site.live_bytes) insert_top(incident, id, site.live_bytes);
-  }
-}
-
-uint32_t incident_of(Recorder& r, const IncidentReport& report, uint32_t space, const Moment& at) {
-  const uint64_t key = hash_mix(uint64_t{report.stack} << 32 | space << 8 | static_cast<uint32_t>(report.fault),
-                                hash_mix(static_cast<uint64_t>(report.kind), report.name));
-  if (const uint32_t id = r.incidents.find(key)) return id;
-  if (r.file->header->tables[kIncidents].count.load(std::memory_order_relaxed) >= kMaxIncidents) return 0;
-  Incident incident = {};
-  incident.kind = report.kind;
-  incident.fault = report.fault;
-  incident.stack = report.stack;
-  incident.api = report.api ? intern_string(*r.interner, report.api) : 0;
-  incident.space = static_cast<uint16_t>(space);
-  incident.name = report.name;
-  incident.first_time_ms = at.time_ms;
-  incident.first_step = at.step;
-  const uint32_t id = append(*r.file, kIncidents, &incident);
-  if (id) r.incidents.insert(key, id);
-  return id;
-}
-
 bool dies_with_context(const Site& site, const Space& space, const Block& block, int device, uint64_t context) {
   if (space.layer != Layer::kDriver || site.kind == Kind::kStreamOrdered || site.kind == Kind::kRegistered) return false;
   return context ? block.owner == context : space.memory == Memory::kDevice && space.device == device;
@@ -394,72 +293,6 @@ uint64_t drop_context(Recorder& r, int device, uint64_t context) {
     drop_block(r, r.driver, id, at);
   }
   return bytes;
-}
-
-void record_reserved(Recorder& r, const SpaceKey& key, uint64_t reserved_bytes) {
-  Recorder::SpaceState* state = space_of(r, key);
-  if (!state) return;
-  Locked hold(state->domain->lock);
-  Space& space = space_record(r, state->record);
-  space.reserved_bytes = reserved_bytes;
-  if (reserved_bytes > space.reserved_peak_bytes) space.reserved_peak_bytes = reserved_bytes;
-}
-
-void record_incident(Recorder& r, const IncidentReport& report) {
-  if (r.file->stopped.load(std::memory_order_relaxed)) return;
-  const Moment at = now(r);
-  Recorder::SpaceState* state = report.space.layer == Layer::kNone ? nullptr : space_of(r, report.space);
-  Locked hold(r.incidents_lock);
-  const uint32_t id = incident_of(r, report, state ? state->record : 0, at);
-  if (!id) return;
-  Incident& incident = record<Incident>(*r.file, kIncidents, id);
-  if (state) {
-    Space& space = space_record(r, state->record);
-    incident.live_bytes = space.live_bytes;
-    incident.reserved_bytes = report.reserved_bytes ? report.reserved_bytes : space.reserved_bytes;
-    incident.total_bytes = space.total_bytes;
-    if (report.kind == IncidentKind::kOutOfMemory) {
-      space.failed_allocations++;
-      find_top_sites(r, incident, at);
-    }
-  }
-  incident.detail = static_cast<uint16_t>(report.detail);
-  incident.other_site = report.other_site;
-  incident.address = report.address;
-  incident.size = report.size;
-  incident.last_time_ms = at.time_ms;
-  incident.last_step = at.step;
-  incident.serial = r.file->header->serial.load(std::memory_order_relaxed);
-  incident.count++;
-}
-
-bool space_has_name(Recorder& r, const SpaceKey& key) {
-  Recorder::SpaceState* state = space_of(r, key);
-  return !state || space_record(r, state->record).name != 0;
-}
-
-void name_space(Recorder& r, const SpaceKey& key, uint32_t name, uint64_t total_bytes) {
-  Recorder::SpaceState* state = space_of(r, key);
-  if (!state) return;
-  Space& space = space_record(r, state->record);
-  space.name = name;
-  space.total_bytes = total_bytes;
-}
-
-void record_step(Recorder& r, StepSource source) {
-  Header& header = *r.file->header;
-  if (static_cast<uint32_t>(source) < static_cast<uint32_t>(header.step_source)) return;
-  header.step_source = source;
-  if (header.steps.fetch_add(1, std::memory_order_relaxed) == 0) header.first_step_time_ms = now(r).time_ms;
-}
-
-void record_work_ended(Recorder& r) {
-  Header& header = *r.file->header;
-  if (header.work_ended_serial) return;
-  const Moment at = now(r);
-  header.work_ended_time_ms = at.time_ms;
-  header.work_ended_step = at.step;
-  header.work_ended_serial = header.serial.load(std::memory_order_relaxed);
 }
 
 }  // namespace vramtrack

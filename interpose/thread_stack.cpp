@@ -6,8 +6,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-// The first address above the main thread's frames, set by the dynamic linker.
-extern "C" void* __libc_stack_end;
+// The first address above the main thread's frames, set by the dynamic linker. Weak, lest the linker be NEEDED for it.
+extern "C" [[gnu::weak]] void* __libc_stack_end;
 
 namespace vramtrack {
 namespace {
@@ -73,8 +73,9 @@ class MapsReader {
 }  // namespace
 
 StackRange find_thread_stack() {
-  const uintptr_t main_end = reinterpret_cast<uintptr_t>(__libc_stack_end);
   if (syscall(SYS_gettid) == getpid()) {
+    if (&__libc_stack_end == nullptr) return {};
+    const uintptr_t main_end = reinterpret_cast<uintptr_t>(__libc_stack_end);
     // After fork in another thread that thread is the child's main one, but runs on its old stack: this range does not contain
     // its frames, and they are unwound every time.
     return {main_end - kMainStackReach, main_end};

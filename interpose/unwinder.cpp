@@ -32,15 +32,16 @@ bool is_stop(uintptr_t address, uintptr_t stop_begin, uintptr_t stop_end) {
   return address >= stop_begin && address < stop_end;
 }
 
-#if defined(__x86_64__)
-
-constexpr int kFramePointerRegister = 6;  // in DWARF's numbering
-
 uintptr_t load(uintptr_t address) { return *reinterpret_cast<const uintptr_t*>(address); }
 
+// Both architectures keep the caller's frame pointer and the return address side by side where `frame` points.
 UnwoundFrame first_frame(CallSite site) {
   return {site.return_address, site.frame + 8, site.frame + 16, load(site.frame), site.frame};
 }
+
+#if defined(__x86_64__)
+
+constexpr int kFramePointerRegister = 6;  // in DWARF's numbering
 
 // A call pushes its return address: the slot lies just below the stack pointer that the frame has after the return. Not so
 // above a signal handler, where the kernel wrote the address elsewhere.
@@ -48,7 +49,7 @@ uintptr_t slot_below(uintptr_t stack_pointer, uintptr_t return_address) {
   return load(stack_pointer - 8) == return_address ? stack_pointer - 8 : 0;
 }
 
-// --- libunwind -----------------------------------------------------------------------------------------------------------
+// libunwind.
 
 #define LOCAL(name) "_ULx86_64_" #name  // what libunwind.h's macros make of unw_... with UNW_LOCAL_ONLY
 
@@ -92,7 +93,7 @@ uint32_t unwind_by_libunwind(const Unwinder& unwinder, CallSite site, uintptr_t 
   return count;
 }
 
-// --- libgcc ----------------------------------------------------------------------------------------------------------------
+// libgcc.
 
 // Where the functions called saved this frame pointer: among the words that they pushed below their return address, if they
 // did so at once, as compilers do.
@@ -118,10 +119,6 @@ UnwoundFrame frame_of_context(const Unwinder& unwinder, void* context, const Unw
 #else  // arm64: libgcc alone; written by the book, not yet run
 
 constexpr int kFramePointerRegister = 29;
-
-uintptr_t load(uintptr_t address) { return *reinterpret_cast<const uintptr_t*>(address); }
-
-UnwoundFrame first_frame(CallSite site) { return {site.return_address, site.frame + 8, site.frame + 16, load(site.frame), site.frame}; }
 
 uint32_t unwind_by_libunwind(const Unwinder&, CallSite, uintptr_t, uintptr_t, UnwoundFrame*, uint32_t) { return 1; }
 bool find_libunwind(void*, Unwinder&) { return false; }

@@ -1,0 +1,24 @@
+// What the recorder's own files share: the moment of an event, and the records of the capture by name.
+#pragma once
+
+#include "interpose/recorder.h"
+
+namespace vramtrack {
+
+struct Moment {
+  uint32_t time_ms, step;
+  bool by_step, work_ended;
+};
+
+Moment now(const Recorder&);
+
+// The space of `key`; null if there is none yet.
+Recorder::SpaceState* find_space(Recorder&, const SpaceKey& key);
+// Made if need be. Null: no more can be.
+Recorder::SpaceState* space_of(Recorder&, const SpaceKey& key);
+
+inline format::Space& space_record(Recorder& r, uint32_t id) { return record<format::Space>(*r.file, format::kSpaces, id); }
+inline format::Site& site_record(Recorder& r, uint32_t id) { return record<format::Site>(*r.file, format::kSites, id); }
+inline format::Block& block_record(Recorder& r, uint32_t id) { return record<format::Block>(*r.file, format::kBlocks, id); }
+
+}  // namespace vramtrack

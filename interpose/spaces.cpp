@@ -1,0 +1,94 @@
+// The recorder's spaces and its clock: which memory an event concerns, when it happened, in which step.
+
+#include <ctime>
+
+#include "interpose/recorder_internal.h"
+
+namespace vramtrack {
+
+using namespace format;
+
+Moment now(const Recorder& r) {
+  Header& header = *r.file->header;
+  timespec t;
+  clock_gettime(CLOCK_MONOTONIC_COARSE, &t);  // enough for births, and a fifth of the fine clock's cost
+  const uint64_t ns = t.tv_sec * 1000000000ull + t.tv_nsec;
+  const uint64_t start = header.start_monotonic_ns;
+  const auto ms = static_cast<uint32_t>(ns > start ? (ns - start) / 1000000 : 0);
+  if (header.last_time_ms.load(std::memory_order_relaxed) != ms) header.last_time_ms.store(ms, std::memory_order_relaxed);
+  const uint32_t steps = header.steps.load(std::memory_order_relaxed);
+  return {ms, steps, steps != 0, header.work_ended_serial != 0};
+}
+
+Recorder::SpaceState* find_space(Recorder& r, const SpaceKey& key) {
+  const uint32_t count = r.space_count.load(std::memory_order_acquire);  // pairs with add_space
+  for (uint32_t i = 0; i < count; i++)
+    if (r.spaces[i].key == key) return &r.spaces[i];
+  return nullptr;
+}
+
+namespace {
+
+Recorder::SpaceState* add_space(Recorder& r, const SpaceKey& key) {
+  Locked hold(r.spaces_lock);
+  if (Recorder::SpaceState* made = find_space(r, key)) return made;
+  const uint32_t n = r.space_count.load(std::memory_order_relaxed);
+  if (n == Recorder::kMaxSpaces) return nullptr;
+  static constexpr Space kEmpty = {};
+  Space space = kEmpty;
+  space.layer = key.layer;
+  space.memory = key.memory;
+  space.device = static_cast<int16_t>(key.device);
+  const uint32_t id = append(*r.file, kSpaces, &space);
+  if (!id) return nullptr;
+  r.spaces[n] = {key, id, key.layer == Layer::kDriver ? &r.driver : &r.torch[n]};
+  r.space_count.store(n + 1, std::memory_order_release);  // pairs with find_space
+  return &r.spaces[n];
+}
+
+}  // namespace
+
+Recorder::SpaceState* space_of(Recorder& r, const SpaceKey& key) {
+  Recorder::SpaceState* space = find_space(r, key);
+  return space ? space : add_space(r, key);
+}
+
+void record_reserved(Recorder& r, const SpaceKey& key, uint64_t reserved_bytes) {
+  Recorder::SpaceState* state = space_of(r, key);
+  if (!state) return;
+  Locked hold(state->domain->lock);
+  Space& space = space_record(r, state->record);
+  space.reserved_bytes = reserved_bytes;
+  if (reserved_bytes > space.reserved_peak_bytes) space.reserved_peak_bytes = reserved_bytes;
+}
+
+bool space_has_name(Recorder& r, const SpaceKey& key) {
+  Recorder::SpaceState* state = space_of(r, key);
+  return !state || space_record(r, state->record).name != 0;
+}
+
+void name_space(Recorder& r, const SpaceKey& key, uint32_t name, uint64_t total_bytes) {
+  Recorder::SpaceState* state = space_of(r, key);
+  if (!state) return;
+  Space& space = space_record(r, state->record);
+  space.name = name;
+  space.total_bytes = total_bytes;
+}
+
+void record_step(Recorder& r, StepSource source) {
+  Header& header = *r.file->header;
+  if (static_cast<uint32_t>(source) < static_cast<uint32_t>(header.step_source)) return;
+  header.step_source = source;
+  if (header.steps.fetch_add(1, std::memory_order_relaxed) == 0) header.first_step_time_ms = now(r).time_ms;
+}
+
+void record_work_ended(Recorder& r) {
+  Header& header = *r.file->header;
+  if (header.work_ended_serial) return;
+  const Moment at = now(r);
+  header.work_ended_time_ms = at.time_ms;
+  header.work_ended_step = at.step;
+  header.work_ended_serial = header.serial.load(std::memory_order_relaxed);
+}
+
+}  // namespace vramtrack

@@ -1,0 +1,76 @@
+// A libcuda.so.1 of a few functions, whose answers the hooks' tests decide.
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <dlfcn.h>
+
+#include "interpose/driver_api.h"
+
+extern "C" {
+__attribute__((visibility("default"))) CUresult fake_result = CUDA_SUCCESS;  // of every allocation and free
+__attribute__((visibility("default"))) CUstream fake_capturing = nullptr;    // the stream that is capturing
+__attribute__((visibility("default"))) int fake_primary_active = 1;
+
+#define FAKE(name, parameters, body) \
+  CUresult name parameters { body }
+#define ALLOCATES(value)                              \
+  if (fake_result == CUDA_SUCCESS && address) *address = value; \
+  errno = 77;                                         \
+  return fake_result;
+#define ANSWERS(target, value) \
+  *target = value;             \
+  errno = 99;                  \
+  return CUDA_SUCCESS;
+
+FAKE(cuInit, (unsigned), return CUDA_SUCCESS;)
+FAKE(cuMemAlloc, (CUdeviceptr_v1 * address, unsigned), ALLOCATES(0x1000))
+FAKE(cuMemAlloc_v2, (CUdeviceptr * address, size_t), ALLOCATES(0x2000))
+FAKE(cuMemAllocPitch_v2, (CUdeviceptr * address, size_t* pitch, size_t, size_t, unsigned), *pitch = 512; ALLOCATES(0x3000))
+FAKE(cuMemFree_v2, (CUdeviceptr), return fake_result;)
+FAKE(cuMemAllocAsync, (CUdeviceptr * address, size_t, CUstream), ALLOCATES(0x4000))
+FAKE(cuMemAllocAsync_ptsz, (CUdeviceptr * address, size_t, CUstream), ALLOCATES(0x5000))
+FAKE(cuMemFreeAsync, (CUdeviceptr, CUstream), return fake_result;)
+FAKE(cuMemFreeAsync_ptsz, (CUdeviceptr, CUstream), return fake_result;)
+FAKE(cuMemHostAlloc, (void** address, size_t, unsigned), ALLOCATES((void*)0x6000))
+FAKE(cuMemFreeHost, (void*), return fake_result;)
+FAKE(cuMemHostRegister_v2, (void*, size_t, unsigned), return fake_result;)
+FAKE(cuArray3DCreate_v2, (CUarray * address, const CUDA_ARRAY3D_DESCRIPTOR_v2*), ALLOCATES((CUarray)0x7000))
+FAKE(cuArrayDestroy, (CUarray), return fake_result;)
+FAKE(cuCtxDestroy_v2, (CUcontext), return fake_result;)
+FAKE(cuDevicePrimaryCtxRelease_v2, (CUdevice), return fake_result;)
+FAKE(cuMemCreate, (CUmemGenericAllocationHandle*, size_t, const CUmemAllocationProp*, unsigned long long), return fake_result;)
+
+FAKE(cuCtxGetCurrent, (CUcontext * context), ANSWERS(context, (CUcontext)0xc0))
+FAKE(cuCtxGetDevice, (CUdevice * device), ANSWERS(device, 1))
+FAKE(cuDeviceGetMemPool, (CUmemoryPool * pool, CUdevice), ANSWERS(pool, (CUmemoryPool)0xb0))
+FAKE(cuDeviceGetName, (char* name, int, CUdevice), strcpy(name, "Fake"); return CUDA_SUCCESS;)
+FAKE(cuDeviceTotalMem_v2, (size_t * bytes, CUdevice), ANSWERS(bytes, 4096))
+FAKE(cuDevicePrimaryCtxGetState, (CUdevice, unsigned*, int* active), ANSWERS(active, fake_primary_active))
+FAKE(cuStreamIsCapturing, (CUstream stream, CUstreamCaptureStatus* status),
+     ANSWERS(status, stream && stream == fake_capturing ? CU_STREAM_CAPTURE_STATUS_ACTIVE : CU_STREAM_CAPTURE_STATUS_NONE))
+FAKE(cuStreamIsCapturing_ptsz, (CUstream stream, CUstreamCaptureStatus* status), return cuStreamIsCapturing(stream, status);)
+
+// As the driver does: the same name at another version or with another flag is another function.
+static CUresult proc_address(const char* name, void** function, int version, cuuint64_t flags) {
+  void* self = dlopen("libcuda.so.1", RTLD_NOLOAD | RTLD_LAZY);
+  char variant[64];
+  strcpy(variant, name);
+  if (!strcmp(name, "cuMemAlloc") && version >= 3020) strcat(variant, "_v2");
+  if (!strcmp(name, "cuMemAllocAsync") && flags & 2) strcat(variant, "_ptsz");
+  if (!strcmp(name, "cuGetProcAddress") && version >= 12000) strcat(variant, "_v2");
+  using Dlvsym = void*(void*, const char*, const char*);
+  static auto* find = reinterpret_cast<void* (*)(void*, const char*)>(
+      reinterpret_cast<Dlvsym*>(dlsym(RTLD_NEXT, "dlvsym"))(RTLD_NEXT, "dlsym", "GLIBC_2.2.5"));
+  if (function) *function = *name ? find(self, variant) : nullptr;
+  return !*name || (function && *function) ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND;
+}
+CUresult cuGetProcAddress(const char* name, void** function, int version, cuuint64_t flags) {
+  return proc_address(name, function, version, flags);
+}
+CUresult cuGetProcAddress_v2(const char* name, void** function, int version, cuuint64_t flags,
+                             CUdriverProcAddressQueryResult* status) {
+  const CUresult result = proc_address(name, function, version, flags);
+  if (status) *status = result == CUDA_SUCCESS ? CU_GET_PROC_ADDRESS_SUCCESS : CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND;
+  return result;
+}
+}

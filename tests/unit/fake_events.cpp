@@ -1,0 +1,103 @@
+// The recording as the hooks' tests want it: every event becomes one line of text, kept in order.
+//
+// Linked into a library of the hooks alone, in place of events.cpp and what is behind it. The program under test reads the lines with
+// vramtrack_fake_events() and forgets them with vramtrack_fake_reset().
+#include <atomic>
+#include <cstdarg>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
+#include "interpose/call.h"
+#include "interpose/events.h"
+#include "interpose/settings.h"
+
+namespace vramtrack {
+
+thread_local OuterCall Call::current;
+thread_local bool OwnWork::busy;
+
+namespace {
+
+char lines[1 << 16];
+size_t length;
+bool device_told;
+std::atomic<long> torch_blocks, torch_bytes, torch_reports;  // live, live, ever
+
+__attribute__((format(printf, 1, 2))) void say(const char* format, ...) {
+  va_list arguments;
+  va_start(arguments, format);
+  const int written = vsnprintf(lines + length, sizeof lines - length, format, arguments);
+  va_end(arguments);
+  if (written > 0 && length + written < sizeof lines) length += written;
+}
+
+const char* name(format::Kind kind) {
+  static const char* const kNames[] = {"none", "device", "stream", "managed", "array", "mipmapped", "pinned", "registered", "cpu"};
+  return kNames[static_cast<int>(kind)];
+}
+
+const char* name(FreeFamily family) {
+  static const char* const kNames[] = {"device", "pinned", "registered", "array", "mipmapped"};
+  return kNames[static_cast<int>(family)];
+}
+
+const char* api() { return Call::outermost().api ? Call::outermost().api : "-"; }
+
+}  // namespace
+
+const Settings& settings() {
+  static Settings fake = {.cpu = getenv("VRAMTRACK_CPU") != nullptr};
+  return fake;
+}
+
+void prepare_recording() {}
+bool recording_wanted() { return true; }
+
+void driver_allocated(const DriverBlock& block) {
+  say("%s: %s device %d address %lx size %lu owner %lx\n", api(), name(block.kind), block.device, block.address, block.size,
+      block.owner);
+}
+void driver_refused(const RefusedAllocation& refused) {
+  say("%s: refused %s device %d size %lu result %d%s\n", api(), name(refused.kind), refused.device, refused.size, refused.result,
+      refused.out_of_memory ? " out of memory" : "");
+}
+PendingFree::PendingFree(uint64_t address, FreeFamily family) : address_(address), family_(family) {
+  say("%s: frees %s %lx\n", api(), name(family), address);
+}
+void PendingFree::finish(int result) { say("%s: freed %s %lx result %d\n", api(), name(family_), address_, result); }
+void driver_context_gone(int device, uint64_t context) { say("%s: gone device %d context %lx\n", api(), device, context); }
+bool device_described(int) { return device_told; }
+void describe_device(int device, const char* text, uint64_t total_bytes) {
+  device_told = true;
+  say("device %d is %s, %lu bytes\n", device, text, total_bytes);
+}
+void memory_function_unhooked(const char* function) { say("unhooked %s\n", function); }
+
+void torch_block(const TorchReport& report, CallSite) {
+  torch_blocks += report.size > 0 ? 1 : -1;
+  torch_bytes += report.size;
+  ++torch_reports;
+  say("torch: block %lx size %ld allocated %lu reserved %lu device %d:%d\n", report.address, report.size,
+      report.total_allocated, report.total_reserved, report.device_type, report.device_index);
+}
+void torch_out_of_memory(const TorchReport& report, CallSite) {
+  say("torch: out of memory size %ld device %d:%d\n", report.size, report.device_type, report.device_index);
+}
+void torch_found(bool supported, const char*) { say("torch: %s\n", supported ? "found" : "unsupported"); }
+void step_begins(format::StepSource) { say("torch: step\n"); }
+BackwardScope::BackwardScope(CallSite) : saved_frame_(0) { say("torch: backward begins\n"); }
+BackwardScope::~BackwardScope() { say("torch: backward ends\n"); }
+
+}  // namespace vramtrack
+
+extern "C" __attribute__((visibility("default"))) const char* vramtrack_fake_events() { return vramtrack::lines; }
+extern "C" __attribute__((visibility("default"))) void vramtrack_fake_torch(long* blocks, long* bytes, long* reports) {
+  *blocks = vramtrack::torch_blocks;
+  *bytes = vramtrack::torch_bytes;
+  *reports = vramtrack::torch_reports;
+}
+extern "C" __attribute__((visibility("default"))) void vramtrack_fake_reset() {
+  vramtrack::length = 0;
+  vramtrack::lines[0] = 0;
+}

@@ -1,0 +1,209 @@
+// Do programs get the wrappers, and only the wrappers, whichever way they look a driver function up? And what do the wrappers
+// say? Runs with the hooks preloaded, on fake_driver.cpp and fake_events.cpp; see hooks_test.sh.
+#include <cerrno>
+#include <cstring>
+#include <dlfcn.h>
+#include <gtest/gtest.h>
+#include <string>
+
+#include "interpose/driver_api.h"
+
+namespace {
+
+template <typename T>
+T* symbol(void* handle, const char* name) {
+  return reinterpret_cast<T*>(dlsym(handle, name));
+}
+
+struct HooksTest : testing::Test {
+  void* cuda = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
+  decltype(cuMemAlloc_v2)* alloc = symbol<decltype(cuMemAlloc_v2)>(cuda, "cuMemAlloc_v2");
+  decltype(cuMemFree_v2)* free = symbol<decltype(cuMemFree_v2)>(cuda, "cuMemFree_v2");
+  CUresult& result = *symbol<CUresult>(cuda, "fake_result");
+  CUstream& capturing = *symbol<CUstream>(cuda, "fake_capturing");
+  CUdeviceptr address = 0;
+
+  HooksTest() {
+    symbol<void()>(RTLD_DEFAULT, "vramtrack_fake_reset")();
+    result = CUDA_SUCCESS;
+    capturing = nullptr;
+  }
+  static std::string events() { return symbol<const char*()>(RTLD_DEFAULT, "vramtrack_fake_events")(); }
+  // Where the real function is, asked behind the hooks' back.
+  bool is_wrapper(void* function) {
+    Dl_info info;
+    return dladdr(function, &info) && strstr(info.dli_fname, "libvramtrack");
+  }
+};
+
+// Before libcuda is loaded, so it must come first.
+TEST(NoCuda, default_scope_does_not_pretend_that_there_is_cuda) {
+  EXPECT_EQ(dlsym(RTLD_DEFAULT, "cuInit"), nullptr);
+  EXPECT_NE(dlerror(), nullptr);
+  EXPECT_EQ(dlsym(RTLD_DEFAULT, "cudaMalloc"), nullptr);
+}
+
+TEST_F(HooksTest, dlsym_gives_the_wrapper) {
+  EXPECT_TRUE(is_wrapper(reinterpret_cast<void*>(alloc)));
+  EXPECT_TRUE(is_wrapper(dlsym(cuda, "cuGetProcAddress_v2")));
+}
+
+TEST_F(HooksTest, dlsym_leaves_the_rest_alone) {
+  EXPECT_FALSE(is_wrapper(dlsym(cuda, "cuCtxGetCurrent")));
+  EXPECT_FALSE(is_wrapper(dlsym(RTLD_DEFAULT, "printf")));
+  EXPECT_EQ(dlsym(RTLD_DEFAULT, "cu"), nullptr);
+  EXPECT_EQ(dlsym(cuda, "cuMemAlloc_v3"), nullptr);
+}
+
+TEST_F(HooksTest, absent_function_stays_absent_and_dlerror_tells_so) {
+  dlerror();
+  EXPECT_EQ(dlsym(cuda, "cuMemAllocManaged"), nullptr);
+  EXPECT_NE(dlerror(), nullptr);
+  EXPECT_NE(dlsym(cuda, "cuMemAlloc_v2"), nullptr);
+  EXPECT_EQ(dlerror(), nullptr);
+}
+
+TEST_F(HooksTest, dlvsym_of_libc_works) {
+  EXPECT_NE(dlvsym(RTLD_DEFAULT, "printf", "GLIBC_2.2.5"), nullptr);
+  EXPECT_EQ(dlvsym(RTLD_DEFAULT, "printf", "GLIBC_9"), nullptr);
+}
+
+TEST_F(HooksTest, proc_address_is_replaced_by_address_not_by_name) {
+  auto* proc = symbol<decltype(cuGetProcAddress_v2)>(cuda, "cuGetProcAddress_v2");
+  void *old_alloc, *new_alloc, *async, *async_ptsz, *self_old, *self_new, *other;
+  proc("cuMemAlloc", &old_alloc, 2000, 0, nullptr);
+  proc("cuMemAlloc", &new_alloc, 12000, 0, nullptr);
+  proc("cuMemAllocAsync", &async, 12000, 0, nullptr);
+  proc("cuMemAllocAsync", &async_ptsz, 12000, 2, nullptr);
+  proc("cuGetProcAddress", &self_old, 11030, 0, nullptr);
+  proc("cuGetProcAddress", &self_new, 12000, 0, nullptr);
+  proc("cuCtxGetCurrent", &other, 12000, 0, nullptr);
+  EXPECT_EQ(old_alloc, dlsym(cuda, "cuMemAlloc"));
+  EXPECT_EQ(new_alloc, dlsym(cuda, "cuMemAlloc_v2"));
+  EXPECT_EQ(async, dlsym(cuda, "cuMemAllocAsync"));
+  EXPECT_EQ(async_ptsz, dlsym(cuda, "cuMemAllocAsync_ptsz"));
+  EXPECT_EQ(self_old, dlsym(cuda, "cuGetProcAddress"));
+  EXPECT_EQ(self_new, dlsym(cuda, "cuGetProcAddress_v2"));
+  EXPECT_FALSE(is_wrapper(other));
+}
+
+TEST_F(HooksTest, proc_address_accepts_the_probes_of_the_runtime) {
+  auto* proc = symbol<decltype(cuGetProcAddress_v2)>(cuda, "cuGetProcAddress_v2");
+  void* function = this;
+  EXPECT_EQ(proc("", &function, 0, 0, nullptr), CUDA_SUCCESS);
+  EXPECT_EQ(function, nullptr);
+  EXPECT_EQ(proc("", nullptr, 0, 0, nullptr), CUDA_SUCCESS);
+}
+
+TEST_F(HooksTest, unhooked_memory_function_is_told_once) {
+  dlsym(cuda, "cuMemCreate");
+  dlsym(cuda, "cuMemCreate");
+  EXPECT_EQ(events(), "unhooked cuMemCreate\n");
+}
+
+TEST_F(HooksTest, allocation_and_free_are_recorded_around_the_call) {
+  EXPECT_EQ(alloc(&address, 100), CUDA_SUCCESS);
+  free(address);
+  EXPECT_EQ(events(),
+            "cuMemAlloc: device device 1 address 2000 size 100 owner c0\n"
+            "device 1 is Fake, 4096 bytes\n"
+            "cuMemFree: frees device 2000\n"
+            "cuMemFree: freed device 2000 result 0\n");
+}
+
+TEST_F(HooksTest, errno_is_the_real_calls) {
+  errno = 0;
+  alloc(&address, 100);
+  EXPECT_EQ(errno, 77);
+}
+
+TEST_F(HooksTest, refusal_is_told_with_its_device) {
+  result = CUDA_ERROR_OUT_OF_MEMORY;
+  EXPECT_EQ(alloc(&address, 100), CUDA_ERROR_OUT_OF_MEMORY);
+  EXPECT_EQ(events(), "cuMemAlloc: refused device device 1 size 100 result 2 out of memory\n");
+}
+
+TEST_F(HooksTest, missing_context_is_no_refusal) {
+  result = CUDA_ERROR_INVALID_CONTEXT;
+  EXPECT_EQ(alloc(&address, 100), CUDA_ERROR_INVALID_CONTEXT);
+  EXPECT_EQ(events(), "");
+}
+
+TEST_F(HooksTest, failed_free_is_finished_with_its_result) {
+  result = CUDA_ERROR_INVALID_VALUE;
+  EXPECT_EQ(free(0x10), CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(events(), "cuMemFree: frees device 10\ncuMemFree: freed device 10 result 1\n");
+}
+
+TEST_F(HooksTest, freeing_null_is_no_event) {
+  EXPECT_EQ(free(0), CUDA_SUCCESS);
+  EXPECT_EQ(events(), "");
+}
+
+TEST_F(HooksTest, null_out_pointer_is_passed_on) {
+  EXPECT_EQ(alloc(nullptr, 100), CUDA_SUCCESS);
+  EXPECT_EQ(events(), "");
+}
+
+TEST_F(HooksTest, pitch_counts_the_padding) {
+  auto* alloc_pitch = symbol<decltype(cuMemAllocPitch_v2)>(cuda, "cuMemAllocPitch_v2");
+  size_t pitch;
+  alloc_pitch(&address, &pitch, 100, 10, 4);
+  EXPECT_EQ(events(), "cuMemAllocPitch: device device 1 address 3000 size 5120 owner c0\n");
+}
+
+TEST_F(HooksTest, stream_ordered_memory_belongs_to_its_pool) {
+  auto* alloc_async = symbol<decltype(cuMemAllocAsync)>(cuda, "cuMemAllocAsync_ptsz");
+  alloc_async(&address, 64, nullptr);
+  EXPECT_EQ(events(), "cuMemAllocAsync: stream device 1 address 5000 size 64 owner b0\n");
+}
+
+TEST_F(HooksTest, a_capturing_stream_allocates_nothing) {
+  auto* alloc_async = symbol<decltype(cuMemAllocAsync)>(cuda, "cuMemAllocAsync");
+  auto* free_async = symbol<decltype(cuMemFreeAsync)>(cuda, "cuMemFreeAsync");
+  capturing = reinterpret_cast<CUstream>(0x5);
+  alloc_async(&address, 64, capturing);
+  free_async(address, capturing);
+  EXPECT_EQ(events(), "");
+  free_async(address, reinterpret_cast<CUstream>(0x6));
+  EXPECT_EQ(events(), "cuMemFreeAsync: frees device 4000\ncuMemFreeAsync: freed device 4000 result 0\n");
+}
+
+TEST_F(HooksTest, host_memory_has_no_device) {
+  void* host = nullptr;
+  symbol<decltype(cuMemHostAlloc)>(cuda, "cuMemHostAlloc")(&host, 32, 0);
+  symbol<decltype(cuMemFreeHost)>(cuda, "cuMemFreeHost")(host);
+  symbol<decltype(cuMemHostRegister_v2)>(cuda, "cuMemHostRegister_v2")(host, 32, 0);
+  EXPECT_EQ(events(),
+            "cuMemHostAlloc: pinned device -1 address 6000 size 32 owner c0\n"
+            "cuMemFreeHost: frees pinned 6000\n"
+            "cuMemFreeHost: freed pinned 6000 result 0\n"
+            "cuMemHostRegister: registered device -1 address 6000 size 32 owner c0\n");
+}
+
+TEST_F(HooksTest, array_is_its_texels) {
+  CUarray array;
+  CUDA_ARRAY3D_DESCRIPTOR_v2 descriptor = {16, 8, 0, CU_AD_FORMAT_FLOAT, 4, 0};
+  symbol<decltype(cuArray3DCreate_v2)>(cuda, "cuArray3DCreate_v2")(&array, &descriptor);
+  symbol<decltype(cuArrayDestroy)>(cuda, "cuArrayDestroy")(array);
+  EXPECT_EQ(events(),
+            "cuArray3DCreate: array device 1 address 7000 size 2048 owner c0\n"
+            "cuArrayDestroy: frees array 7000\n"
+            "cuArrayDestroy: freed array 7000 result 0\n");
+}
+
+TEST_F(HooksTest, primary_context_goes_with_its_last_release) {
+  auto* release = symbol<decltype(cuDevicePrimaryCtxRelease_v2)>(cuda, "cuDevicePrimaryCtxRelease_v2");
+  release(1);
+  EXPECT_EQ(events(), "");
+  *symbol<int>(cuda, "fake_primary_active") = 0;
+  release(1);
+  EXPECT_EQ(events(), "cuDevicePrimaryCtxRelease: gone device 1 context 0\n");
+}
+
+TEST_F(HooksTest, destroyed_context_is_told) {
+  symbol<decltype(cuCtxDestroy_v2)>(cuda, "cuCtxDestroy_v2")(reinterpret_cast<CUcontext>(0xc0));
+  EXPECT_EQ(events(), "cuCtxDestroy: gone device -1 context c0\n");
+}
+
+}  // namespace
