@@ -311,7 +311,8 @@ struct Header {
   uint32_t work_ended_step;
   EndKind end_kind;
   int32_t end_code;               // exit code or signal
-  uint64_t reserved1[8];
+  std::atomic<uint64_t> native_unwinds;  // stacks that were unwound; all others were verified where they lay
+  uint64_t reserved1[7];
   Table tables[kTableCount];
 };
 static_assert(sizeof(Header) <= 4096);

@@ -94,10 +94,13 @@ bool is_named(Interner& in, uint32_t frame, std::string_view function_end, std::
 // PyTorch's Python code wraps every Optimizer.step in a record_function whose __enter__, in versions whose native entry
 // cannot be intercepted, allocates a one-element tensor: that allocation is the step's announcement.
 bool announces_optimizer_step(Interner& in, const uint32_t* frames, uint32_t count) {
-  for (uint32_t i = 0; i + 1 < count; i++) {
+  constexpr uint32_t kFramesLookedAt = 3;  // of Python: the operator's call may stand above __enter__
+  for (uint32_t i = 0, looked_at = 0; i + 1 < count && looked_at < kFramesLookedAt; i++) {
     if (record<Frame>(*in.file, format::kFrames, frames[i]).kind != FrameKind::kPython) continue;
-    return is_named(in, frames[i], "__enter__", "torch/autograd/profiler.py") &&
-           is_named(in, frames[i + 1], "wrapper", "torch/optim/optimizer.py");
+    looked_at++;
+    if (is_named(in, frames[i], "__enter__", "torch/autograd/profiler.py") &&
+        is_named(in, frames[i + 1], "wrapper", "torch/optim/optimizer.py"))
+      return true;
   }
   return false;
 }

@@ -65,9 +65,8 @@ ProcessPage* this_process() {
   return page ? page : make_process_page();
 }
 
-// One line on stderr, in one write.
+// One line on stderr, in one write. Only what is an error is said, so quiet runs hear it too.
 void say(const char* what, const char* path, const char* why) {
-  if (settings().quiet) return;
   char line[4600];
   const int n = snprintf(line, sizeof line, "vramtrack: %s%s%s: %s; the program goes on unrecorded\n", what, *path ? " " : "", path, why);
   if (n > 0) sys::write(2, line, static_cast<size_t>(n) < sizeof line ? n : sizeof line - 1);
@@ -87,11 +86,12 @@ void register_exit() {
   if (!done) done = on_exit(at_exit, nullptr) == 0;
 }
 
-void append_to_manifest(const char* capture) {
+// Tells the `vramtrack run` above us what became of this process's capture: its path, or "!" and the path it could not have.
+void append_to_manifest(const char* mark, const char* capture) {
   const char* manifest = settings().manifest;
   if (!*manifest) return;
   char line[4100];
-  const int n = snprintf(line, sizeof line, "%s\n", capture);
+  const int n = snprintf(line, sizeof line, "%s%s\n", mark, capture);
   sys::Fd fd(sys::open(manifest, O_WRONLY | O_APPEND | O_NOFOLLOW));
   if (fd && n > 0) sys::write(fd.fd, line, n);
 }
@@ -101,12 +101,14 @@ bool create_file(CaptureFile& file) {
   for (int attempt = 0; attempt < kNameAttempts; attempt++) {
     if (!capture_path(settings().output, attempt, path, sizeof path)) {
       say("the name of the capture is too long", "", settings().output);
+      append_to_manifest("!", settings().output);
       return false;
     }
     if (create_capture_file(file, path)) return true;
     if (file.failure_errno != EEXIST) break;
   }
   say("cannot create", path, strerrordesc_np(file.failure_errno) ? strerrordesc_np(file.failure_errno) : "unknown error");
+  append_to_manifest("!", path);
   return false;
 }
 
@@ -126,6 +128,7 @@ void connect(Recording& r) {
   r.stacks.python_on = settings().python_stacks;
   r.stacks.native_on = settings().native_stacks;
   r.stacks.native_depth = settings().native_depth;
+  r.stacks.unwinds = &r.file.header->native_unwinds;
   r.stacks.backward_marker = intern_marker_frame(r.interner, "backward");
 }
 
@@ -150,7 +153,7 @@ Recording* start() {
   header.unwinder = settings().native_stacks ? found.unwinder.state : format::UnwinderState::kOff;
   note_python(header);
   register_exit();
-  append_to_manifest(r->file.path);
+  append_to_manifest("", r->file.path);
   return r;
 }
 

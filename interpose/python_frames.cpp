@@ -11,13 +11,17 @@ namespace {
 
 inline uint64_t rotated(uint64_t value, uint32_t bits) { return value << bits | value >> (64 - bits); }
 
-// The first and the last eight bytes of a line table stand for it: it may be long, and its hash is not known. In a short one
-// they also take in its header and padding, which do no harm: a word of its header lies before the data, and the data begin
-// on a multiple of eight, so that the whole first word can be read.
+// A short line table counts as a whole: one-line sources run by exec differ in nothing else. Of a long one the first and the
+// last eight bytes stand for it, since its hash is not known. A word may take in some of the header or padding, which do no
+// harm: the data begin on a multiple of eight, so that every word that holds a byte of them can be read.
 inline uint64_t table_content(const PythonLayout& layout, uintptr_t line_table) {
+  constexpr uint64_t kShort = 40;
   const uint64_t size = python_field<uint64_t>(line_table, layout.bytes_size);
   const uintptr_t bytes = line_table + layout.bytes_data;
-  return size + python_field<uint64_t>(bytes, 0) + rotated(python_field<uint64_t>(bytes + size - 8, 0), 29);
+  uint64_t content = size + python_field<uint64_t>(bytes, 0) + rotated(python_field<uint64_t>(bytes + size - 8, 0), 29);
+  if (size <= kShort)
+    for (uint64_t at = 8; at + 8 < size; at += 8) content = rotated(content, 7) + python_field<uint64_t>(bytes + at, 0);
+  return content;
 }
 
 // Before 3.12 a code object is known by the addresses of its strings and tables and, as these are used again too, by their

@@ -48,7 +48,6 @@ void read_environment() {
   const uint64_t depth = number("VRAMTRACK_NATIVE_DEPTH", 10, kDefaultNativeDepth);
   values.native_depth = static_cast<uint32_t>(depth < 1 ? 1 : depth > kMaxNativeDepth ? kMaxNativeDepth : depth);
   values.only_pid = static_cast<pid_t>(number("VRAMTRACK_ONLY_PID", 10, 0));
-  values.quiet = is_on("VRAMTRACK_QUIET");
 }
 
 }  // namespace

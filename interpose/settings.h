@@ -1,13 +1,12 @@
 // What the environment asks of the library: one variable per option of `vramtrack run`, read once.
 //
 //   VRAMTRACK_OUTPUT        where captures go: a pattern with %n program, %p pid, %r rank, %h host; default "%n.%p.vtrk"
-//   VRAMTRACK_MANIFEST      a file that gets one line per capture made: its path
+//   VRAMTRACK_MANIFEST      a file that gets one line per process: its capture's path, "!" before it if it could not be made
 //   VRAMTRACK_RUN_ID        hex number that names the `vramtrack run`
 //   VRAMTRACK_CPU           1: record PyTorch's CPU tensors too
 //   VRAMTRACK_STACKS        python, native, both (default), none
 //   VRAMTRACK_NATIVE_DEPTH  native frames kept of a stack; default 40
 //   VRAMTRACK_ONLY_PID      record this process only, none of its children
-//   VRAMTRACK_QUIET         1: nothing on stderr
 #pragma once
 
 #include <cstdint>
@@ -23,7 +22,6 @@ struct Settings {
   bool python_stacks, native_stacks;
   uint32_t native_depth;
   pid_t only_pid;  // 0 = all
-  bool quiet;
   bool secure;     // a set-uid process: nothing may be done
 };
 

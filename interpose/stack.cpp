@@ -25,6 +25,7 @@ void add_native(const StackSources& sources, ThreadState& thread, CallSite site,
   const bool stop = sources.python_on && sources.python->state == format::PythonState::kReading;
   const NativeOptions options = {sources.native_depth, stop ? sources.python->code_begin : 0, stop ? sources.python->code_end : 0};
   const NativeStack native = read_native_stack(*sources.unwinder, thread.native, *sources.interner, site, options);
+  if (!native.hit) sources.unwinds->fetch_add(1, std::memory_order_relaxed);
   for (uint32_t i = 0; i < native.count && frames.count < kMaxFrames; i++) frames.ids[frames.count++] = native.frames[i];
   frames.hash = hash_mix(frames.hash, native.hash);
 }

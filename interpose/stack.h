@@ -23,6 +23,7 @@ struct StackSources {
   const PythonInterpreter* python;
   const Unwinder* unwinder;
   uint32_t backward_marker;             // frame id
+  std::atomic<uint64_t>* unwinds;       // counts the slow ones
   // The stack that calls backward, marker included, for the engine's threads; 0 = no backward runs.
   std::atomic<uint32_t> lent_stack;
 };

@@ -77,7 +77,9 @@ TEST(Interner, the_announcement_of_an_optimizer_step_is_seen) {
   const uint32_t step = intern_python_frame(in, "Optimizer.profile_hook_step.<locals>.wrapper", "/lib/torch/optim/optimizer.py", 9, 1);
   const uint32_t zero = intern_python_frame(in, "Optimizer.zero_grad", "/lib/torch/optim/optimizer.py", 20, 1);
   const uint32_t user = intern_python_frame(in, "<module>", "train.py", 2, 1);
+  const uint32_t call = intern_python_frame(in, "OpOverloadPacket.__call__", "/lib/torch/_ops.py", 442, 1);
   EXPECT_TRUE(intern(capture, {enter, step, user}).optimizer_step);
+  EXPECT_TRUE(intern(capture, {call, enter, step, user}).optimizer_step);
   EXPECT_FALSE(intern(capture, {enter, zero, user}).optimizer_step);
   EXPECT_FALSE(intern(capture, {step, user}).optimizer_step);
 }

@@ -1,0 +1,344 @@
+// The heap in a capture: its records, checked one by one and joined by their indices.
+#include "report/capture_reader_heap.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+namespace vramtrack::reader {
+namespace {
+
+// Deeper stacks keep their innermost frames. Bounds the work that a file of chained nodes can ask for.
+constexpr size_t kMaxStackDepth = 1024;
+
+double seconds(uint32_t ms) { return ms / 1000.0; }
+
+// A capture whose `from` enum counts from 1 (0 = not written) and whose heap counterpart counts from 0.
+template <typename To, typename From>
+bool convert(From from, To last, To& to) {
+  auto value = static_cast<uint64_t>(from);
+  if (value == 0 || value - 1 > static_cast<uint64_t>(last)) return false;
+  to = static_cast<To>(value - 1);
+  return true;
+}
+
+class Reader {
+ public:
+  Reader(const Source& source, const HeaderCopy& header)
+      : header_(header),
+        strings_(read_table(source, header, format::kStrings, 1, heap_.damage), source.size),
+        modules_(read_table(source, header, format::kModules, sizeof(format::Module), heap_.damage)),
+        frames_(read_table(source, header, format::kFrames, sizeof(format::Frame), heap_.damage)),
+        stacks_(read_table(source, header, format::kStacks, sizeof(format::StackNode), heap_.damage)),
+        spaces_(read_table(source, header, format::kSpaces, sizeof(format::Space), heap_.damage)),
+        sites_(read_table(source, header, format::kSites, sizeof(format::Site), heap_.damage)),
+        curves_(read_table(source, header, format::kCurves, sizeof(format::Curve), heap_.damage)),
+        incidents_(read_table(source, header, format::kIncidents, sizeof(format::Incident), heap_.damage)),
+        // Last, so that the sites that the blocks name are there.
+        blocks_(read_blocks(source, header, heap_.damage)) {}
+
+  Heap read() {
+    heap_.process = read_process(header_, strings_);
+    read_modules();
+    read_frames();
+    read_spaces();
+    read_sites();
+    read_blocks_into_sites();
+    read_incidents();
+    count_damage();
+    return std::move(heap_);
+  }
+
+ private:
+  void read_modules();
+  void read_frames();
+  void read_spaces();
+  void read_sites();
+  void read_blocks_into_sites();
+  void read_incidents();
+  void count_damage();
+
+  bool make_frame(const format::Frame& from, Frame& to);
+  bool make_space(const format::Space& from, Space& to);
+  bool make_site(const format::Site& from, Site& to);
+  bool make_incident(const format::Incident& from, Incident& to);
+  void make_peak(const format::Site& from, Site& to) const;
+  Curve make_curve(const format::Site& from, const Site& site);
+  Stack make_stack(uint32_t node);
+  int space_index(uint16_t record) const;
+
+  Heap heap_;
+  const HeaderCopy& header_;
+  Strings strings_;
+  TableCopy modules_, frames_, stacks_, spaces_, sites_, curves_, incidents_, blocks_;
+  std::vector<int> space_of_record_;
+  std::vector<int> site_of_record_;
+  uint64_t bad_sites_ = 0, bad_blocks_ = 0, bad_stacks_ = 0, bad_curves_ = 0, bad_frames_ = 0, bad_incidents_ = 0,
+           cut_stacks_ = 0;
+};
+
+void Reader::read_modules() {
+  for (size_t i = 1; i < modules_.count(); ++i) {
+    const auto& from = modules_.at<format::Module>(i);
+    Module to;
+    to.path = strings_.get(from.path);
+    for (size_t k = 0; k < std::min<size_t>(from.build_id_size, sizeof(from.build_id)); ++k) {
+      to.build_id += fmt::format("{:02x}", from.build_id[k]);
+    }
+    to.load_bias = from.load_bias;
+    to.begin = from.begin;
+    to.end = from.end;
+    to.unloaded = from.unloaded != 0;
+    heap_.modules.push_back(std::move(to));
+  }
+}
+
+bool Reader::make_frame(const format::Frame& from, Frame& to) {
+  if (!convert(from.kind, FrameKind::kMarker, to.kind)) return false;
+  to.address = from.address;
+  if (to.kind == FrameKind::kNative) {
+    if (from.module != 0 && from.module < modules_.count()) to.module = static_cast<int>(from.module) - 1;
+    return true;
+  }
+  uint32_t line = std::min<uint32_t>(from.line, std::numeric_limits<int>::max());
+  to.locations = {{strings_.get(from.function), strings_.get(from.file), static_cast<int>(line)}};
+  return true;
+}
+
+void Reader::read_frames() {
+  // Frame i of the heap is record i + 1, also where the record cannot be read: stacks do not name those.
+  for (size_t i = 1; i < frames_.count(); ++i) {
+    Frame to;
+    if (!make_frame(frames_.at<format::Frame>(i), to)) ++bad_frames_;
+    heap_.frames.push_back(std::move(to));
+  }
+}
+
+Stack Reader::make_stack(uint32_t node) {
+  Stack stack;
+  while (node != 0) {
+    if (node >= stacks_.count() || stack.size() == kMaxStackDepth) {
+      ++(node >= stacks_.count() ? bad_stacks_ : cut_stacks_);
+      break;
+    }
+    const auto& at = stacks_.at<format::StackNode>(node);
+    bool frame_is_there = at.frame != 0 && at.frame < frames_.count() &&
+                          frames_.at<format::Frame>(at.frame).kind != format::FrameKind::kNone;
+    // Nodes are written after their parents, so a parent that is not older is damage, and might be a cycle.
+    if (!frame_is_there || at.parent >= node) {
+      ++bad_stacks_;
+      break;
+    }
+    stack.push_back(at.frame - 1);
+    node = at.parent;
+  }
+  return stack;
+}
+
+bool Reader::make_space(const format::Space& from, Space& to) {
+  if (!convert(from.layer, Layer::kPytorch, to.layer) || !convert(from.memory, Memory::kCpu, to.memory)) return false;
+  to.device = from.device;
+  to.name = strings_.get(from.name);
+  to.total_bytes = from.total_bytes;
+  to.live_bytes = from.live_bytes;
+  to.live_blocks = from.live_blocks;
+  to.peak_bytes = from.peak_bytes;
+  to.peak_time = seconds(from.peak_time_ms);
+  to.peak_step = from.peak_step;
+  to.allocations = from.allocations;
+  to.frees = from.frees;
+  to.failed_allocations = from.failed_allocations;
+  to.reserved_bytes = from.reserved_bytes;
+  to.reserved_peak_bytes = from.reserved_peak_bytes;
+  for (uint32_t i = 0; i < std::min(from.series_count, format::kSeriesPoints); ++i) {
+    const format::SeriesPoint& point = from.series[i];
+    to.series.push_back({seconds(point.time_ms), point.step, point.live_min, point.live_max, point.reserved_max});
+  }
+  return true;
+}
+
+void Reader::read_spaces() {
+  space_of_record_.assign(std::max<size_t>(spaces_.count(), 1), -1);
+  for (size_t i = 1; i < spaces_.count(); ++i) {
+    Space to;
+    if (!make_space(spaces_.at<format::Space>(i), to)) continue;
+    space_of_record_[i] = static_cast<int>(heap_.spaces.size());
+    heap_.spaces.push_back(std::move(to));
+  }
+}
+
+int Reader::space_index(uint16_t record) const { return record < space_of_record_.size() ? space_of_record_[record] : -1; }
+
+void Reader::make_peak(const format::Site& from, Site& to) const {
+  const auto& space = spaces_.at<format::Space>(from.space);
+  bool changed_since_peak = from.peak_number == space.peak_number;
+  to.peak_bytes = changed_since_peak ? from.saved_peak_bytes : from.live_bytes;
+  to.peak_blocks = changed_since_peak ? from.saved_peak_blocks : from.live_blocks;
+}
+
+// The curve up to where the work ended. The file's stops at the site's last change; from there on the site held what it holds.
+Curve Reader::make_curve(const format::Site& from, const Site& site) {
+  if (from.curve == 0) return {};
+  if (from.curve >= curves_.count()) return ++bad_curves_, Curve{};
+  const auto& curve = curves_.at<format::Curve>(from.curve);
+  if (curve.site != site.id || curve.last_window >= format::kCurvePoints || curve.scale >= 48) return ++bad_curves_, Curve{};
+
+  Curve to;
+  to.by_step = curve.unit_is_step != 0;
+  for (uint32_t i = 0; i <= curve.last_window; ++i) {
+    bool sane = std::isfinite(curve.floor[i]) && curve.floor[i] >= 0;
+    to.floor.push_back(sane ? curve.floor[i] : 0);
+  }
+  uint32_t scale = curve.scale;
+  const Process& process = heap_.process;
+  uint64_t step_now = std::max<uint64_t>(process.work_ended ? process.work_ended_step : process.steps, 1);
+  uint64_t window_now = to.by_step ? step_now - 1 : heap_.spaces[site.space].allocations;
+  while (window_now >> scale >= format::kCurvePoints) {
+    for (size_t i = 0; i < to.floor.size(); i += 2) {
+      to.floor[i / 2] = std::min(to.floor[i], to.floor[std::min(i + 1, to.floor.size() - 1)]);
+    }
+    to.floor.resize((to.floor.size() + 1) / 2);
+    ++scale;
+  }
+  size_t points_now = (window_now >> scale) + 1;
+  while (to.floor.size() < points_now) to.floor.push_back(static_cast<double>(site.end_bytes));
+  to.window = std::ldexp(1.0, static_cast<int>(scale));
+  return to;
+}
+
+bool Reader::make_site(const format::Site& from, Site& to) {
+  to.space = space_index(from.space);
+  if (to.space < 0 || !convert(from.kind, Kind::kCpu, to.kind)) return false;
+  to.stack = make_stack(from.stack);
+  to.api = strings_.get(from.api);
+  to.overflow = from.overflow != 0;
+  to.allocations = from.allocations;
+  to.frees = from.frees;
+  to.allocated_bytes = from.allocated_bytes;
+  to.live_bytes = from.live_bytes;
+  to.live_blocks = from.live_blocks;
+  to.end_bytes = from.end_saved ? from.end_bytes : from.live_bytes;
+  to.end_blocks = from.end_saved ? from.end_blocks : from.live_blocks;
+  make_peak(from, to);
+  to.max_live_bytes = from.max_live_bytes;
+  to.max_live_blocks = from.max_live_blocks;
+  to.first_time = seconds(from.first_time_ms);
+  to.last_time = seconds(from.last_time_ms);
+  to.last_free_time = seconds(from.last_free_time_ms);
+  to.first_step = from.first_step;
+  to.last_step = from.last_step;
+  to.last_free_step = from.last_free_step;
+  to.first_serial = from.first_serial;
+  to.last_serial = from.last_serial;
+  to.size_min = from.size_min;
+  to.size_max = from.size_max;
+  to.size_last = from.size_last;
+  to.new_max_sizes = from.new_max_sizes;
+  to.size_changes = from.size_changes;
+  to.allocs_over_live = from.allocs_over_live;
+  std::copy_n(from.lifetime_steps, to.lifetime_steps.size(), to.lifetime_steps.begin());
+  to.curve = make_curve(from, to);
+  return true;
+}
+
+void Reader::read_sites() {
+  site_of_record_.assign(std::max<size_t>(sites_.count(), 1), -1);
+  for (size_t i = 1; i < sites_.count(); ++i) {
+    const auto& from = sites_.at<format::Site>(i);
+    if (from.space == 0 && from.allocations == 0) continue;  // not written yet
+    Site to;
+    to.id = static_cast<uint32_t>(i);
+    if (!make_site(from, to)) {
+      ++bad_sites_;
+      continue;
+    }
+    site_of_record_[i] = static_cast<int>(heap_.sites.size());
+    heap_.sites.push_back(std::move(to));
+  }
+}
+
+void Reader::read_blocks_into_sites() {
+  const Process& process = heap_.process;
+  for (size_t i = 1; i < blocks_.count(); ++i) {
+    const auto& from = blocks_.at<format::Block>(i);
+    uint64_t serial = from.serial.load(std::memory_order_relaxed);
+    if (serial == 0) continue;
+    int site = from.site < site_of_record_.size() ? site_of_record_[from.site] : -1;
+    if (site < 0) {
+      ++bad_blocks_;
+      continue;
+    }
+    bool made_in_teardown = process.work_ended && serial > process.work_ended_serial;
+    if (made_in_teardown) continue;
+    heap_.sites[site].survivors.push_back({from.address, from.size, serial, from.owner, from.thread, from.step,
+                                           seconds(from.time_ms), (from.flags & format::kFreedAfterWork) != 0});
+  }
+  for (Site& site : heap_.sites) std::ranges::sort(site.survivors, {}, &Block::serial);
+}
+
+bool Reader::make_incident(const format::Incident& from, Incident& to) {
+  if (!convert(from.kind, IncidentKind::kUnhooked, to.kind)) return false;
+  if (from.fault > format::FreeFault::kWrongFamily) return false;
+  to.fault = static_cast<FreeFault>(from.fault);
+  to.stack = make_stack(from.stack);
+  to.api = strings_.get(from.api);
+  to.name = strings_.get(from.name);
+  to.space = space_index(from.space);
+  to.detail = from.detail;
+  bool site_is_there = from.other_site < site_of_record_.size() && site_of_record_[from.other_site] >= 0;
+  to.allocated_by = site_is_there ? from.other_site : 0;
+  to.count = from.count;
+  to.first_time = seconds(from.first_time_ms);
+  to.last_time = seconds(from.last_time_ms);
+  to.first_step = from.first_step;
+  to.last_step = from.last_step;
+  to.address = from.address;
+  to.size = from.size;
+  to.live_bytes = from.live_bytes;
+  to.reserved_bytes = from.reserved_bytes;
+  to.free_bytes = from.free_bytes;
+  to.total_bytes = from.total_bytes;
+  to.serial = from.serial;
+  for (uint32_t i = 0; i < std::min(from.top_count, format::kTopSites); ++i) {
+    uint32_t site = from.top[i].site;
+    if (site < site_of_record_.size() && site_of_record_[site] >= 0) to.top.push_back({site, from.top[i].bytes});
+  }
+  return true;
+}
+
+void Reader::read_incidents() {
+  for (size_t i = 1; i < incidents_.count(); ++i) {
+    const auto& from = incidents_.at<format::Incident>(i);
+    if (from.kind == format::IncidentKind::kNone) continue;
+    Incident to;
+    if (make_incident(from, to)) {
+      heap_.incidents.push_back(std::move(to));
+    } else {
+      ++bad_incidents_;
+    }
+  }
+}
+
+void Reader::count_damage() {
+  auto damage = [&](uint64_t count, std::string_view what) {
+    if (count != 0) heap_.damage.push_back(fmt::format("{} {}", count, what));
+  };
+  damage(bad_frames_, "frames could not be read, dropped");
+  damage(bad_stacks_, "stacks end in a damaged node, their outer frames dropped");
+  damage(bad_sites_, "sites could not be read, dropped");
+  damage(bad_curves_, "growth curves could not be read, dropped");
+  damage(bad_blocks_, "blocks name a site that is not there, dropped");
+  damage(bad_incidents_, "events could not be read, dropped");
+  damage(strings_.bad(), "names could not be read, left empty");
+  if (cut_stacks_ != 0) {
+    heap_.process.notes.push_back(fmt::format("{} stacks were cut to their {} innermost frames", cut_stacks_, kMaxStackDepth));
+  }
+}
+
+}  // namespace
+
+Heap read_heap(const Source& source, const HeaderCopy& header) { return Reader(source, header).read(); }
+
+}  // namespace vramtrack::reader

@@ -1,0 +1,23 @@
+// The families of findings. Each is a pure function of a heap and of what the families before it explained; each is tested
+// for its finding and for its look-alikes. diagnose.cpp lists them in the order in which they are asked.
+#pragma once
+
+#include "report/diagnose/examination.h"
+
+namespace vramtrack {
+
+std::vector<Finding> find_settled_growth(Examination&);       // warm_up.cpp: warm-up
+std::vector<Finding> find_custom_function_cycles(Examination&);  // custom_function.cpp: retained-intermediates
+std::vector<Finding> find_bounded_accumulation(Examination&); // bounded.cpp: retained-results/info
+std::vector<Finding> find_repeated_models(Examination&);      // repeated_models.cpp: repeated-model-construction
+std::vector<Finding> find_retained_tensors(Examination&);     // retained.cpp: retained-intermediates, retained-results
+std::vector<Finding> find_stale_intermediates(Examination&);  // stale.cpp: stale-intermediates
+std::vector<Finding> find_forgotten_frees(Examination&);      // forgotten_free.cpp: forgotten-free, pinned-growth
+std::vector<Finding> find_never_freed(Examination&);          // never_freed.cpp: never-freed
+std::vector<Finding> find_invalid_frees(Examination&);        // invalid_free.cpp: invalid-free
+std::vector<Finding> find_unknown_growth(Examination&);       // unknown_growth.cpp: unknown-growth
+
+// out_of_memory.cpp: out-of-memory. Comes last: it names the finding that filled the device.
+std::vector<Finding> find_out_of_memory(const Examination&, const std::vector<Finding>& found);
+
+}  // namespace vramtrack

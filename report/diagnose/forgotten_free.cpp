@@ -1,0 +1,155 @@
+// Which driver allocations are made again and again and not freed: device memory forgotten, pinned memory piling up?
+//
+// Hardest to tell from them are buffers made once in a loop and used for the rest of the run: weights of each layer, slots of
+// a ring. Those are made back to back, and followed by other work; a leak goes on to the end of it. Where a program allocates
+// nothing else, order tells nothing, and only many blocks speak for a leak.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+#include "report/categories.h"
+#include "report/diagnose/families.h"
+#include "report/diagnose/survivors.h"
+#include "report/diagnose/wording.h"
+
+namespace vramtrack {
+namespace {
+
+constexpr double kBackToBack = 0.9;       // density of births: nothing else was allocated in between
+constexpr uint64_t kManyBackToBack = 32;  // more than the layers or slots a program usually makes in one loop
+constexpr uint64_t kFewestBlocks = 6;     // fewer are things of a program, not of its iterations
+constexpr uint64_t kSureBlocks = 20;
+constexpr uint64_t kTinyBlock = 4096;
+constexpr double kLongUse = 0.2;          // seconds that buffers are used after the last was made,
+constexpr double kUsedOverMaking = 4;     // and many times longer than making them took: they were made for the run
+
+bool is_pinned(const Space& space) { return space.memory == Memory::kPinnedHost; }
+
+bool is_used_long_after(const Heap& heap, const Site& site) {
+  const double used = heap.process.duration - site.last_time, making = site.last_time - site.first_time;
+  return used > kLongUse && used > kUsedOverMaking * making;
+}
+
+// Share of all allocations between the group's first and last that are its own and stayed.
+double density_of(const Examination& exam, std::span<const SiteIndex> sites) {
+  uint64_t first = UINT64_MAX, last = 0, own = 0;
+  for (SiteIndex i : sites) {
+    const Site& site = exam.heap.sites[i];
+    first = std::min(first, site.first_serial);
+    last = std::max(last, site.last_serial);
+    own += held_blocks(exam, i);
+  }
+  return last < first ? 0 : static_cast<double>(own) / static_cast<double>(last - first + 1);
+}
+
+bool all_freed_at_end(const Examination& exam, std::span<const SiteIndex> sites) {
+  return std::ranges::all_of(sites, [&](SiteIndex i) { return exam.growth[i].fell_at_end; });
+}
+
+// Buffers of the program, made for the run, rather than one more in each iteration.
+bool are_made_for_the_run(const Examination& exam, std::span<const SiteIndex> sites) {
+  uint64_t blocks = 0;
+  for (SiteIndex i : sites) blocks += held_blocks(exam, i);
+  if (blocks < kFewestBlocks) return true;
+  if (std::ranges::any_of(sites, [&](SiteIndex i) { return is_used_long_after(exam.heap, exam.heap.sites[i]); })) return true;
+  const bool freed_at_end = all_freed_at_end(exam, sites), back_to_back = density_of(exam, sites) > kBackToBack;
+  if (freed_at_end && back_to_back) return true;  // a pool, built and taken down
+  return (freed_at_end || back_to_back) && blocks < kManyBackToBack;
+}
+
+std::string function_of(const Heap& heap, const Site& site) {
+  const std::optional<Location> at = user_line(heap, site.stack);
+  return at ? at->file + ":" + at->function : "site " + std::to_string(site.id);
+}
+
+// Sites of one function are one cause: the same object forgets them all.
+std::vector<std::vector<SiteIndex>> by_function(const Heap& heap, const std::vector<SiteIndex>& sites) {
+  std::map<std::string, std::vector<SiteIndex>> groups;
+  for (SiteIndex i : sites) groups[function_of(heap, heap.sites[i])].push_back(i);
+  std::vector<std::vector<SiteIndex>> list;
+  for (auto& [function, group] : groups) list.push_back(std::move(group));
+  return list;
+}
+
+// The same function's other allocations, which are freed: a destructor that forgets one member.
+size_t freed_siblings(const Examination& exam, const Site& leaking) {
+  return static_cast<size_t>(std::ranges::count_if(exam.heap.sites, [&](const Site& site) {
+    return site.id != leaking.id && site.space == leaking.space && site.allocations > 2 && site.frees + 1 >= site.allocations &&
+           function_of(exam.heap, site) == function_of(exam.heap, leaking);
+  }));
+}
+
+// How it came about, as far as the numbers of the site tell; "" = they do not.
+std::string sub_cause(const Examination& exam, const Site& site) {
+  if (const size_t siblings = freed_siblings(exam, site); siblings > 0) {
+    return fmt::format("{} of the same function {} freed each time: this one is forgotten", count_text(siblings, "other allocation"),
+                       siblings == 1 ? "is" : "are");
+  }
+  if (site.frees > site.allocations / 10) {
+    return fmt::format("freed on {} of {} ways through: some path leaves without the free", site.frees, site.allocations);
+  }
+  if (site.new_max_sizes == site.allocations) return "each is larger than all before and none is freed: outgrown buffers are dropped";
+  if (site.size_changes + 1 >= site.allocations && site.size_changes > 0) {
+    return "a new block is made only when the size changes, while the old one is alive: its pointer is overwritten";
+  }
+  return site.size_max <= kTinyBlock ? "small blocks of one kind, never freed" : "";
+}
+
+std::string_view right_free(const Site& site) {
+  switch (site.kind) {
+    case Kind::kStreamOrdered: return "cudaFreeAsync";
+    case Kind::kArray: return "cudaFreeArray";
+    case Kind::kMipmappedArray: return "cudaFreeMipmappedArray";
+    case Kind::kPinned: return "cudaFreeHost";
+    case Kind::kRegistered: return "cudaHostUnregister";
+    default: return "cudaFree";
+  }
+}
+
+Confidence confidence_of(const Examination& exam, std::span<const SiteIndex> sites, uint64_t blocks) {
+  const bool alone = density_of(exam, sites) > kBackToBack;
+  const bool steady = std::ranges::any_of(sites, [&](SiteIndex i) { return exam.growth[i].even; });
+  return blocks >= kSureBlocks && steady && !alone ? Confidence::kHigh : Confidence::kMedium;
+}
+
+Finding growing_blocks(Examination& exam, const std::vector<SiteIndex>& sites) {
+  const Site& first = exam.heap.sites[sites.front()];
+  const bool pinned = is_pinned(space_of(exam.heap, first));
+  std::vector<Share> shares = shares_held(exam, sites);
+  uint64_t blocks = 0;
+  for (const Share& share : shares) blocks += share.blocks;
+  const Confidence sure = confidence_of(exam, sites, blocks);
+  Finding finding = make_finding(exam, pinned ? "pinned-growth" : "forgotten-free", Severity::kLeak, sure, std::move(shares));
+  const std::string place = place_text(exam.heap, finding.sites.front().stack);
+  finding.title = pinned ? fmt::format("Page-locked host memory from {} piles up: {}", place, size_text(finding.bytes))
+                         : fmt::format("Memory allocated at {} is not freed: {}", place, size_text(finding.bytes));
+  finding.evidence = {fmt::format("{} allocations, {} frees", first.allocations, first.frees), rate_text(exam.heap, finding)};
+  if (std::string how = sub_cause(exam, first); !how.empty()) finding.evidence.push_back(std::move(how));
+  if (all_freed_at_end(exam, sites)) {
+    finding.evidence.push_back("all of it was freed when the program ended, and none before");
+  }
+  finding.advice = pinned ? fmt::format("Free it with `{}`, or stage through one pinned buffer made once (in PyTorch: `pin_memory` "
+                                        "of a loader, not of every batch).", right_free(first))
+                          : fmt::format("Give what {} allocates an owner that calls `{}` on every way out (RAII), or reuse one buffer.",
+                                        place, right_free(first));
+  return finding;
+}
+
+}  // namespace
+
+std::vector<Finding> find_forgotten_frees(Examination& exam) {
+  std::vector<Finding> found;
+  for (int space = 0; space < static_cast<int>(exam.heap.spaces.size()); ++space) {
+    if (exam.heap.spaces[space].layer != Layer::kDriver) continue;
+    for (const std::vector<SiteIndex>& sites : by_function(exam.heap, unexplained(exam, space, Shape::kRising))) {
+      double bytes = 0;
+      for (SiteIndex i : sites) bytes += static_cast<double>(held_bytes(exam, i));
+      if (are_made_for_the_run(exam, sites) || !is_worth_a_leak(exam.heap, space, bytes)) continue;  // never-freed lists them
+      found.push_back(growing_blocks(exam, sites));
+    }
+  }
+  return found;
+}
+
+}  // namespace vramtrack

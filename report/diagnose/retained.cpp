@@ -1,0 +1,187 @@
+#include "report/diagnose/retained.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <iterator>
+
+#include "report/categories.h"
+#include "report/diagnose/families.h"
+#include "report/diagnose/survivors.h"
+#include "report/diagnose/wording.h"
+
+namespace vramtrack {
+namespace {
+
+constexpr size_t kSureIterations = 20;    // that all kept something
+constexpr uint64_t kManyScalars = 100;    // fewer are not even worth an info
+constexpr double kMostIterations = 0.8;
+
+Births births_of_all(const Heap& heap, std::span<const SiteIndex> sites) {
+  std::vector<const Site*> merged;
+  for (SiteIndex i : sites) merged.push_back(&heap.sites[i]);
+  return births_of(merged);
+}
+
+bool any_in_phase(const Heap& heap, std::span<const SiteIndex> sites, Phase wanted) {
+  return std::ranges::any_of(sites, [&](SiteIndex i) { return phase(heap, heap.sites[i].stack) == wanted; });
+}
+
+// What the backward passes of the process tell about tensors that should have gone with one.
+struct Cause {
+  std::string evidence, advice;
+};
+
+Cause cause_of_kept_graph(const Heap& heap, std::span<const SiteIndex> sites, const std::string& place) {
+  const Process& process = heap.process;
+  const Births births = births_of_all(heap, sites);
+  if (process.backward_passes == 0) {
+    return {"no backward pass ever ran, so nothing let go of the graph: `no_grad` is missing, or a running sum or list holds it",
+            fmt::format("Wrap the evaluation around {} in `torch.no_grad()` or `inference_mode()`, and accumulate numbers "
+                        "(`.item()`) or `.detach()`ed tensors.", place)};
+  }
+  if (process.last_backward_serial != 0 && process.last_backward_serial < births.first_serial) {
+    return {"no backward pass ran since the first of these allocations",
+            fmt::format("Wrap the code around {} in `torch.no_grad()`, and accumulate `.item()` or `.detach()`ed tensors.", place)};
+  }
+  if (any_in_phase(heap, sites, Phase::kBackward)) {
+    return {fmt::format("{} backward passes ran, and some of the survivors were made by them: the graph of the gradients is kept "
+                        "(`create_graph=True`)", process.backward_passes),
+            "Use `torch.autograd.grad` instead of `backward(create_graph=True)`, or set every `.grad` to None before the next step."};
+  }
+  return {fmt::format("{} backward passes ran and did not free these: `retain_graph=True`, a state carried over undetached, a path "
+                      "that no backward goes through, or an exception that keeps its frames", process.backward_passes),
+          fmt::format("`.detach()` what is carried from one iteration to the next at {}, drop `retain_graph=True`, and keep no "
+                      "tensor that has a `grad_fn` (nor an exception) in a list.", place)};
+}
+
+// Activations name the line that a person knows; the batch fed in is larger at times, but made elsewhere.
+void put_activations_first(Finding& finding) {
+  std::ranges::stable_partition(finding.sites, [](const FindingSite& site) { return site.category == "activation"; });
+}
+
+Finding retained_intermediates(Examination& exam, std::span<const SiteIndex> tensors) {
+  const Births births = births_of_all(exam.heap, tensors);
+  size_t iterations = 0;
+  for (SiteIndex i : tensors) iterations = std::max(iterations, births_of(exam.heap.sites[i]).iterations);
+  const Confidence sure = iterations >= kSureIterations ? Confidence::kHigh : Confidence::kMedium;
+  Finding finding = make_finding(exam, "retained-intermediates", Severity::kLeak, sure, shares_held(exam, tensors));
+  put_activations_first(finding);
+  const std::string place = place_text(exam.heap, finding.sites.front().stack);
+  const Cause cause = cause_of_kept_graph(exam.heap, tensors, place);
+  finding.title = fmt::format("Intermediate results of the forward pass at {} are kept: {}", place, size_text(finding.bytes));
+  finding.evidence = {
+      fmt::format("{} of {} in the forward pass survive, over {} iterations", count_text(births.blocks, "block"),
+                  count_text(tensors.size(), "allocation site"), iterations),
+      rate_text(exam.heap, finding),
+      cause.evidence,
+  };
+  finding.advice = cause.advice;
+  return finding;
+}
+
+std::string result_rate(const Site& site) {
+  const Births births = births_of(site);
+  if (site.size_min == site.size_max) {
+    return fmt::format("{} of {} each, {} kept in each of {} iterations", count_text(births.blocks, "block"),
+                       size_text(static_cast<double>(site.size_max)), births.per_iteration < 1.5 ? "one" : "several", births.iterations);
+  }
+  return fmt::format("{} of {} to {}, kept over {} iterations", count_text(births.blocks, "block"),
+                     size_text(static_cast<double>(site.size_min)), size_text(static_cast<double>(site.size_max)), births.iterations);
+}
+
+Finding retained_results(Examination& exam, std::span<const SiteIndex> tensors) {
+  const Site& first = exam.heap.sites[tensors.front()];
+  const bool sure = births_of(first).iterations >= kSureIterations && tensors.size() == 1;
+  Finding finding = make_finding(exam, "retained-results", Severity::kLeak, sure ? Confidence::kHigh : Confidence::kMedium,
+                                 shares_held(exam, tensors));
+  const std::string place = place_text(exam.heap, finding.sites.front().stack);
+  finding.title = fmt::format("Results made at {} are kept on the device: {}", place, size_text(finding.bytes));
+  finding.evidence = {result_rate(first), rate_text(exam.heap, finding),
+                      "the intermediates of the same computations were freed: only what came out of them is held"};
+  finding.advice = fmt::format("Move what is collected off the device (`.cpu()`), reduce it at once (`.item()`, a running mean), "
+                               "or let go of the list that holds what {} makes.", place);
+  return finding;
+}
+
+Finding growing_concatenation(Examination& exam, std::span<const SiteIndex> sites) {
+  const Site& site = exam.heap.sites[sites.front()];
+  const bool always_larger = site.new_max_sizes >= kMostIterations * site.allocations;
+  Finding finding = make_finding(exam, "retained-results", Severity::kLeak, always_larger ? Confidence::kHigh : Confidence::kMedium,
+                                 shares_held(exam, sites));
+  const std::string place = place_text(exam.heap, site.stack);
+  finding.title = fmt::format("A tensor grows with every iteration at {}: now {}", place, size_text(finding.bytes));
+  finding.evidence = {fmt::format("allocated {} times, {} times larger than ever before, from {} to {}", site.allocations, site.new_max_sizes,
+                                  size_text(static_cast<double>(site.size_min)), size_text(static_cast<double>(site.size_max))),
+                      "each takes the place of the one before, which is freed: a growing concatenation",
+                      "while it is copied both stand, so the peak holds it twice"};
+  finding.advice = fmt::format("Collect the pieces in a list on the host (`.cpu()`) and `torch.cat` once at the end, or write into "
+                               "a tensor allocated once, instead of concatenating at {}.", place);
+  return finding;
+}
+
+Finding kept_scalars(Examination& exam, std::span<const SiteIndex> scalars) {
+  Finding finding = make_finding(exam, "retained-results", Severity::kInfo, Confidence::kMedium, shares_held(exam, scalars));
+  const std::string place = place_text(exam.heap, finding.sites.front().stack);
+  finding.title = fmt::format("{} of a few numbers made at {} are kept: {}, too small to matter", count_text(finding.blocks, "tensor"),
+                              place, size_text(finding.bytes));
+  finding.evidence = {rate_text(exam.heap, finding)};
+  finding.advice = "Keep `.item()` instead of the tensor.";
+  return finding;
+}
+
+void explain(Examination& exam, std::span<const SiteIndex> sites) {
+  for (SiteIndex i : sites) exam.explained[i] = true;
+}
+
+uint64_t sum_held(const Examination& exam, std::span<const SiteIndex> sites, uint64_t (*held)(const Examination&, SiteIndex)) {
+  uint64_t sum = 0;
+  for (SiteIndex i : sites) sum += held(exam, i);
+  return sum;
+}
+
+void judge_growing(Examination& exam, int space, const std::vector<SiteIndex>& growing, std::vector<Finding>& found) {
+  std::vector<SiteIndex> appended;
+  std::ranges::copy_if(growing, std::back_inserter(appended), [&](SiteIndex i) { return is_concatenation(exam, i); });
+  if (!appended.empty() && is_worth_a_leak(exam.heap, space, sum_held(exam, appended, held_bytes))) {
+    found.push_back(growing_concatenation(exam, appended));
+  }
+  explain(exam, growing);  // the others are computed from an input that gets longer
+}
+
+void judge_tensors(Examination& exam, int space, std::vector<SiteIndex> tensors, std::vector<Finding>& found) {
+  std::erase_if(tensors, [&](SiteIndex i) {  // those alone tell no cause; with others they are part of a kept graph
+    const Phase when = phase(exam.heap, exam.heap.sites[i].stack);
+    return when == Phase::kOptimizer || when == Phase::kConstruction;
+  });
+  const bool only_gradients = std::ranges::all_of(
+      tensors, [&](SiteIndex i) { return phase(exam.heap, exam.heap.sites[i].stack) == Phase::kBackward; });
+  if (tensors.empty() || only_gradients) return;
+  if (!is_worth_a_leak(exam.heap, space, sum_held(exam, tensors, held_bytes)) || were_made_in_one_go(exam, tensors)) {
+    explain(exam, tensors);
+    return;
+  }
+  found.push_back(are_intermediates(exam, tensors) ? retained_intermediates(exam, tensors) : retained_results(exam, tensors));
+}
+
+void judge_scalars(Examination& exam, const std::vector<SiteIndex>& scalars, bool with_a_leak, std::vector<Finding>& found) {
+  if (!with_a_leak && sum_held(exam, scalars, held_blocks) >= kManyScalars) found.push_back(kept_scalars(exam, scalars));
+  explain(exam, scalars);  // losses of a graph that is reported already, or too few to matter
+}
+
+}  // namespace
+
+std::vector<Finding> find_retained_tensors(Examination& exam) {
+  std::vector<Finding> found;
+  for (int space = 0; space < static_cast<int>(exam.heap.spaces.size()); ++space) {
+    if (exam.heap.spaces[space].layer != Layer::kPytorch) continue;
+    const Piles piles = sort_piles(exam, unexplained(exam, space, Shape::kRising));
+    judge_growing(exam, space, piles.growing_one, found);
+    const size_t before = found.size();
+    judge_tensors(exam, space, piles.tensors, found);
+    judge_scalars(exam, piles.scalars, found.size() > before, found);
+  }
+  return found;
+}
+
+}  // namespace vramtrack

@@ -1,0 +1,28 @@
+// Are the tensors that pile up a kept graph's intermediates, or results kept one by one?
+#pragma once
+
+#include <span>
+
+#include "report/diagnose/examination.h"
+
+namespace vramtrack {
+
+// Sites of one space that only pile up, sorted by what they are.
+struct Piles {
+  std::vector<SiteIndex> tensors;      // blocks that matter
+  std::vector<SiteIndex> scalars;      // blocks of a few numbers: losses, counters
+  std::vector<SiteIndex> growing_one;  // one block that is replaced by a larger one: a growing concatenation
+};
+
+Piles sort_piles(const Examination&, std::span<const SiteIndex>);
+
+// A graph is kept when one line of forward code leaves more behind than the one result it has to give.
+bool are_intermediates(const Examination&, std::span<const SiteIndex>);
+
+// One block replaced by a larger one each iteration: is it appended to, or computed from an input that gets longer?
+bool is_concatenation(const Examination&, SiteIndex);
+
+// Allocated back to back, with nothing in between and something after: a data set or a pool, made before it was used.
+bool were_made_in_one_go(const Examination&, std::span<const SiteIndex>);
+
+}  // namespace vramtrack

@@ -1,0 +1,107 @@
+#include "report/diagnose/retained.h"
+
+#include <algorithm>
+#include <array>
+#include <map>
+
+#include "report/categories.h"
+#include "report/diagnose/survivors.h"
+#include "report/diagnose/wording.h"
+
+namespace vramtrack {
+namespace {
+
+constexpr uint64_t kScalarBytes = 512;  // the CUDA caching allocator rounds a loss up to this
+constexpr double kOneAndSome = 1.5;     // results are one an iteration; a second one now and then is no second result
+constexpr std::ptrdiff_t kFewGrowing = 2;  // an accumulated tensor and one made from it
+constexpr uint64_t kNextLayer = 6;      // allocations from one layer's output to the next layer's
+constexpr double kBackToBack = 0.9;     // density of births
+constexpr double kUsedAfterwards = 0.02;  // of the process's allocations
+constexpr double kMostlyReplaced = 0.8; // of the allocations freed again: each takes the place of the one before
+
+bool is_replaced_by_larger(const Site& site) {
+  const bool one_at_a_time = std::max(site.end_blocks, site.live_blocks) <= 2;
+  return one_at_a_time && site.frees >= kMostlyReplaced * site.allocations && site.size_max > site.size_min;
+}
+
+bool is_forward(const Heap& heap, const Site& site) { return phase(heap, site.stack) == Phase::kForward; }
+
+// A layer's output that went while the results piled up: had the graph been kept, most layers' outputs would be.
+bool has_freed_layers_beside(const Examination& exam, std::string_view line) {
+  return std::ranges::any_of(exam.heap.sites, [&](const Site& site) {
+    const bool freed = site.allocations > 8 && site.frees + 2 >= site.allocations && site.size_max > kScalarBytes;
+    return freed && is_forward(exam.heap, site) && place_text(exam.heap, site.stack) == line;
+  });
+}
+
+// Of one site in a layer's forward: what one layer after the other makes stays. The last outputs of several models are also
+// several an iteration, but each model's other layers lie between them.
+bool keeps_layer_after_layer(const Examination& exam, SiteIndex i) {
+  const Site& site = exam.heap.sites[i];
+  const Births births = births_of(site);
+  if (!is_forward(exam.heap, site) || births.per_iteration <= kOneAndSome) return false;
+  return site.frees <= site.allocations / 10 || births.shortest_gap <= kNextLayer;
+}
+
+// Layers of a recurrent network concatenate too, inside the framework: there the user's line is not the innermost one.
+bool is_called_by_the_user(const Heap& heap, const Stack& stack) {
+  const auto innermost = std::ranges::find_if(stack, [&](uint32_t index) {
+    return index < heap.frames.size() && heap.frames[index].kind == FrameKind::kPython;
+  });
+  return innermost != stack.end() && is_user_frame(heap, heap.frames[*innermost]);
+}
+
+bool is_named_concatenation(const Heap& heap, const Stack& stack) {
+  if (!is_called_by_the_user(heap, stack)) return false;
+  static constexpr std::array<std::string_view, 6> kNames = {"::cat", "::_cat", "_cat::", "concat", "::stack", "::hstack"};
+  return std::ranges::any_of(locations(heap, stack), [](const Location& at) {
+    return std::ranges::any_of(kNames, [&](std::string_view name) { return at.function.find(name) != std::string::npos; });
+  });
+}
+
+bool gets_ever_larger(const Site& site) { return site.allocations >= 8 && site.new_max_sizes >= kMostlyReplaced * site.allocations; }
+
+}  // namespace
+
+Piles sort_piles(const Examination& exam, std::span<const SiteIndex> sites) {
+  Piles piles;
+  for (SiteIndex i : sites) {
+    const Site& site = exam.heap.sites[i];
+    if (is_replaced_by_larger(site)) {
+      piles.growing_one.push_back(i);
+    } else {
+      (site.size_max <= kScalarBytes ? piles.scalars : piles.tensors).push_back(i);
+    }
+  }
+  return piles;
+}
+
+bool are_intermediates(const Examination& exam, std::span<const SiteIndex> tensors) {
+  if (std::ranges::any_of(tensors, [&](SiteIndex i) { return keeps_layer_after_layer(exam, i); })) return true;
+  if (tensors.size() < 2) return false;
+
+  std::map<std::string, int> sites_of_line;
+  for (SiteIndex i : tensors) ++sites_of_line[place_text(exam.heap, exam.heap.sites[i].stack)];
+  if (std::ranges::any_of(sites_of_line, [](const auto& line) { return line.second >= 2; })) return true;
+  return std::ranges::none_of(sites_of_line, [&](const auto& line) { return has_freed_layers_beside(exam, line.first); });
+}
+
+// Where the input gets longer, everything computed from it does; what is appended to grows alone.
+bool is_concatenation(const Examination& exam, SiteIndex i) {
+  const Site& site = exam.heap.sites[i];
+  if (is_named_concatenation(exam.heap, site.stack)) return true;
+  const auto larger = std::ranges::count_if(exam.heap.sites, [&](const Site& other) {
+    return other.space == site.space && gets_ever_larger(other);
+  });
+  return larger <= kFewGrowing;
+}
+
+bool were_made_in_one_go(const Examination& exam, std::span<const SiteIndex> sites) {
+  std::vector<const Site*> merged;
+  for (SiteIndex i : sites) merged.push_back(&exam.heap.sites[i]);
+  const Births births = births_of(merged);
+  const double all = static_cast<double>(exam.heap.process.allocations);
+  return density(births) > kBackToBack && all - static_cast<double>(births.last_serial) > kUsedAfterwards * all;
+}
+
+}  // namespace vramtrack

@@ -1,0 +1,74 @@
+#include "report/diagnose/survivors.h"
+
+#include <algorithm>
+#include <vector>
+
+namespace vramtrack {
+namespace {
+
+constexpr double kEvenGaps = 1.35;    // ratio of long to short gaps up to which births follow one rhythm
+constexpr double kWholeNumber = 0.1;  // distance from a multiple of the shortest gap: some iterations were left out
+constexpr uint64_t kShortestRhythm = 3;  // every gap is a multiple of 1, and nearly one of 2
+
+std::vector<uint64_t> sorted_serials(std::span<const Site* const> sites) {
+  std::vector<uint64_t> serials;
+  for (const Site* site : sites) {
+    for (const Block& block : site->survivors) serials.push_back(block.serial);
+  }
+  std::ranges::sort(serials);
+  return serials;
+}
+
+std::vector<uint64_t> gaps_between(const std::vector<uint64_t>& serials) {
+  std::vector<uint64_t> gaps;
+  for (size_t i = 1; i < serials.size(); ++i) gaps.push_back(serials[i] - serials[i - 1]);
+  return gaps;
+}
+
+// One birth an iteration: gaps of equal length, or whole multiples of one where iterations were left out.
+bool follow_one_rhythm(const std::vector<uint64_t>& sorted_gaps) {
+  const uint64_t shorter = sorted_gaps[sorted_gaps.size() / 10], longer = sorted_gaps[sorted_gaps.size() * 9 / 10];
+  if (static_cast<double>(longer) <= static_cast<double>(shorter) * kEvenGaps) return true;
+  if (shorter < kShortestRhythm) return false;
+  return std::ranges::all_of(sorted_gaps, [shorter](uint64_t gap) {
+    const double times = static_cast<double>(gap) / static_cast<double>(shorter);
+    return gap >= shorter && times - static_cast<uint64_t>(times + kWholeNumber) <= kWholeNumber;
+  });
+}
+
+// Gaps that part one iteration from the next: clearly longer than those within.
+size_t long_gaps(const std::vector<uint64_t>& sorted_gaps) {
+  const uint64_t longer = sorted_gaps[sorted_gaps.size() * 9 / 10], shorter = sorted_gaps.front();
+  const uint64_t border = shorter + (longer - shorter) / 2;
+  return static_cast<size_t>(std::ranges::count_if(sorted_gaps, [border](uint64_t gap) { return gap > border; }));
+}
+
+}  // namespace
+
+Births births_of(std::span<const Site* const> sites) {
+  const std::vector<uint64_t> serials = sorted_serials(sites);
+  if (serials.empty()) return {};
+  Births births{serials.size(), serials.size(), 1, 0, serials.front(), serials.back()};
+  std::vector<uint64_t> gaps = gaps_between(serials);
+  std::ranges::sort(gaps);
+  if (!gaps.empty()) births.shortest_gap = gaps[gaps.size() / 10];
+  if (!gaps.empty() && !follow_one_rhythm(gaps)) births.iterations = long_gaps(gaps) + 1;
+  births.per_iteration = static_cast<double>(births.blocks) / static_cast<double>(births.iterations);
+  return births;
+}
+
+Births births_of(const Site& site) {
+  const Site* one[] = {&site};
+  return births_of(one);
+}
+
+double density(const Births& births) {
+  if (births.blocks == 0) return 0;
+  return static_cast<double>(births.blocks) / static_cast<double>(births.last_serial - births.first_serial + 1);
+}
+
+double average_size(const Site& site) {
+  return site.allocations == 0 ? 0 : static_cast<double>(site.allocated_bytes) / static_cast<double>(site.allocations);
+}
+
+}  // namespace vramtrack

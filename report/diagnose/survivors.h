@@ -1,0 +1,29 @@
+// When were the survivors of a site born: one an iteration, several, or all in one go?
+#pragma once
+
+#include <span>
+
+#include "report/heap.h"
+
+namespace vramtrack {
+
+struct Births {
+  size_t blocks = 0;
+  size_t iterations = 0;     // bursts of births, as far as the order of allocations tells them apart
+  double per_iteration = 0;  // blocks born together
+  uint64_t shortest_gap = 0;  // allocations of the process from one birth to the next, nine of ten being longer
+  uint64_t first_serial = 0, last_serial = 0;
+};
+
+// Of survivors of one site or several, merged.
+Births births_of(std::span<const Site* const> sites);
+Births births_of(const Site&);
+
+// Share of the allocations from the first survivor to the last that survived, 0 to 1. Near 1: nothing else was allocated in
+// between, so they were made in one go, before whatever used them.
+double density(const Births&);
+
+// Of all blocks the site ever allocated, in bytes.
+double average_size(const Site&);
+
+}  // namespace vramtrack

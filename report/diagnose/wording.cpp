@@ -1,0 +1,50 @@
+#include "report/diagnose/wording.h"
+
+#include <fmt/format.h>
+
+#include <optional>
+#include <vector>
+
+#include "report/categories.h"
+
+namespace vramtrack {
+
+std::string size_text(double bytes) {
+  constexpr double kKiB = 1024, kMiB = kKiB * 1024, kGiB = kMiB * 1024;
+  if (bytes >= kGiB) return fmt::format("{:.1f} GiB", bytes / kGiB);
+  if (bytes >= kMiB) return fmt::format("{:.1f} MiB", bytes / kMiB);
+  if (bytes >= kKiB) return fmt::format("{:.1f} KiB", bytes / kKiB);
+  return fmt::format("{:.0f} B", bytes);
+}
+
+std::string count_text(uint64_t count, std::string_view noun) {
+  return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
+}
+
+std::string place_text(const Location& at) {
+  const std::string file = at.file.substr(at.file.rfind('/') + 1);
+  const std::string where = file.empty() ? "" : at.line != 0 ? fmt::format("{}:{}", file, at.line) : file;
+  if (at.function.empty() || at.function == "<module>") return where.empty() ? "an unknown place" : where;
+  const std::string function = at.function.find('(') == std::string::npos ? at.function + "()" : at.function;
+  return where.empty() ? function : fmt::format("{} in {}", where, function);
+}
+
+std::string place_text(const Heap& heap, const Stack& stack) {
+  const std::optional<Location> at = user_line(heap, stack);
+  return at ? place_text(*at) : "an unknown place";
+}
+
+std::string call_text(const Heap& heap, const Stack& stack) {
+  std::vector<Location> users;
+  for (uint32_t index : stack) {
+    if (index >= heap.frames.size()) continue;
+    const Frame& frame = heap.frames[index];
+    for (const Location& at : frame.locations) {
+      if (is_user_location(heap, frame, at)) users.push_back(at);
+    }
+  }
+  if (users.empty()) return "an unknown place";
+  return users.size() == 1 ? place_text(users[0]) : fmt::format("{}, called at {}", place_text(users[0]), place_text(users[1]));
+}
+
+}  // namespace vramtrack

@@ -1,0 +1,78 @@
+// The words of the heap's enums, and look-ups that several readers of a heap need.
+#include "report/heap.h"
+
+#include <algorithm>
+
+namespace vramtrack {
+
+std::string_view to_string(Layer layer) { return layer == Layer::kDriver ? "driver" : "pytorch"; }
+
+std::string_view to_string(Memory memory) {
+  switch (memory) {
+    case Memory::kDevice: return "device";
+    case Memory::kPinnedHost: return "pinned";
+    case Memory::kCpu: return "cpu";
+  }
+  return "unknown";
+}
+
+std::string_view to_string(Kind kind) {
+  switch (kind) {
+    case Kind::kDevice: return "device";
+    case Kind::kStreamOrdered: return "stream-ordered";
+    case Kind::kManaged: return "managed";
+    case Kind::kArray: return "array";
+    case Kind::kMipmappedArray: return "mipmapped-array";
+    case Kind::kPinned: return "pinned";
+    case Kind::kRegistered: return "registered";
+    case Kind::kCpu: return "cpu";
+  }
+  return "unknown";
+}
+
+std::string_view to_string(FrameKind kind) {
+  switch (kind) {
+    case FrameKind::kPython: return "python";
+    case FrameKind::kNative: return "native";
+    case FrameKind::kMarker: return "marker";
+  }
+  return "unknown";
+}
+
+std::string_view to_string(StepSource source) {
+  switch (source) {
+    case StepSource::kNone: return "none";
+    case StepSource::kOptimizer: return "optimizer";
+    case StepSource::kNvtx: return "nvtx";
+    case StepSource::kApi: return "api";
+  }
+  return "unknown";
+}
+
+std::string device_name(const Space& space) {
+  switch (space.memory) {
+    case Memory::kDevice: return "cuda:" + std::to_string(space.device);
+    case Memory::kPinnedHost: return "pinned";
+    case Memory::kCpu: return "cpu";
+  }
+  return "unknown";
+}
+
+const Site* find_site(const Heap& heap, uint32_t id) {
+  // The reader leaves sites in the order of their ids; hand-built heaps may not.
+  auto at = std::ranges::lower_bound(heap.sites, id, {}, &Site::id);
+  if (at == heap.sites.end() || at->id != id) at = std::ranges::find(heap.sites, id, &Site::id);
+  return at == heap.sites.end() ? nullptr : &*at;
+}
+
+std::vector<Location> locations(const Heap& heap, const Stack& stack) {
+  std::vector<Location> all;
+  for (uint32_t index : stack) {
+    if (index >= heap.frames.size()) continue;
+    const std::vector<Location>& of_frame = heap.frames[index].locations;
+    all.insert(all.end(), of_frame.begin(), of_frame.end());
+  }
+  return all;
+}
+
+}  // namespace vramtrack

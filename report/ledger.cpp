@@ -1,0 +1,90 @@
+// Where the bytes of each device are: used and free for reuse, by whom, at the end and at the peak.
+#include "report/ledger.h"
+
+#include <algorithm>
+
+namespace vramtrack {
+namespace {
+
+uint64_t above(uint64_t a, uint64_t b) { return a > b ? a - b : 0; }
+
+struct Layers {
+  const Space* driver = nullptr;
+  const Space* pytorch = nullptr;
+};
+
+Layers layers_of(const Heap& heap, std::string_view device) {
+  Layers layers;
+  for (const Space& space : heap.spaces) {
+    if (device_name(space) != device) continue;
+    (space.layer == Layer::kDriver ? layers.driver : layers.pytorch) = &space;
+  }
+  return layers;
+}
+
+void add_calls(LedgerRow& row, const Space& space) {
+  row.allocations += space.allocations;
+  row.frees += space.frees;
+  row.failed_allocations += space.failed_allocations;
+  if (row.name.empty()) row.name = space.name;
+  row.total_bytes = std::max(row.total_bytes, space.total_bytes);
+}
+
+void set_peak(LedgerRow& row, const Space& space) {
+  row.peak_bytes = space.peak_bytes;
+  row.peak_time = space.peak_time;
+  row.peak_step = space.peak_step;
+}
+
+LedgerRow row_of(const Heap& heap, const std::string& device, Layers layers) {
+  LedgerRow row;
+  row.device = device;
+  for (const Space* space : {layers.driver, layers.pytorch}) {
+    if (space != nullptr) add_calls(row, *space);
+  }
+  uint64_t segments_at_exit = 0;
+  if (layers.pytorch != nullptr) {
+    set_peak(row, *layers.pytorch);
+    EndTotal end = end_total(heap, *layers.pytorch);
+    row.live_bytes = end.bytes;
+    row.live_blocks = end.blocks;
+    row.exit_bytes = layers.pytorch->live_bytes;
+    row.cached_bytes = above(layers.pytorch->reserved_bytes, row.live_bytes);
+    segments_at_exit = std::max(layers.pytorch->reserved_bytes, row.exit_bytes);
+  }
+  if (layers.driver != nullptr) {
+    set_peak(row, *layers.driver);
+    // Of the driver's blocks, PyTorch's segments are told already; the rest is the program's and its libraries'.
+    EndTotal end = end_total(heap, *layers.driver);
+    row.live_bytes += above(end.bytes, row.live_bytes + row.cached_bytes);
+    row.exit_bytes += above(layers.driver->live_bytes, segments_at_exit);
+    if (layers.pytorch == nullptr) row.live_blocks = end.blocks;
+  }
+  row.used_bytes = row.live_bytes + row.cached_bytes;
+  return row;
+}
+
+}  // namespace
+
+EndTotal end_total(const Heap& heap, const Space& space) {
+  EndTotal total;
+  for (const Site& site : heap.sites) {
+    if (site.space != &space - heap.spaces.data()) continue;
+    total.bytes += site.end_bytes;
+    total.blocks += site.end_blocks;
+  }
+  return total;
+}
+
+std::vector<LedgerRow> ledger(const Heap& heap) {
+  std::vector<LedgerRow> rows;
+  for (const Space& space : heap.spaces) {
+    std::string device = device_name(space);
+    if (std::ranges::find(rows, device, &LedgerRow::device) == rows.end()) {
+      rows.push_back(row_of(heap, device, layers_of(heap, device)));
+    }
+  }
+  return rows;
+}
+
+}  // namespace vramtrack

@@ -1,0 +1,41 @@
+// Where the bytes of each device are: used and free for reuse, by whom, at the end and at the peak.
+//
+// The end is where the program's work ended: what it frees on its way out it held all the while.
+// The layers overlap: the segments PyTorch's allocator takes from the driver are blocks of the driver's layer, and its tensors
+// lie in them. A device's row counts every byte once.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "report/heap.h"
+
+namespace vramtrack {
+
+struct LedgerRow {
+  std::string device;  // "cuda:0", "pinned", "cpu"
+  std::string name;
+  uint64_t total_bytes = 0;  // of the device, 0 = not known
+  uint64_t live_bytes = 0;   // in blocks that the program held when its work ended, before it tore itself down
+  uint64_t live_blocks = 0;
+  uint64_t exit_bytes = 0;   // of these, what the teardown left
+  uint64_t cached_bytes = 0;  // held by a framework's allocator, free for its next block
+  uint64_t used_bytes = 0;    // what is known to be taken: live + cached
+  uint64_t peak_bytes = 0;    // the highest that the outermost layer seen held
+  double peak_time = 0;
+  uint32_t peak_step = 0;
+  uint64_t allocations = 0, frees = 0, failed_allocations = 0;  // calls, over all layers
+  // Not measured yet, always 0; the fields are part of the report's schema.
+  uint64_t fragmented_bytes = 0, context_bytes = 0, imported_bytes = 0, unattributed_bytes = 0;
+};
+
+// What the sites of a space held when the program's work ended.
+struct EndTotal {
+  uint64_t bytes = 0, blocks = 0;
+};
+EndTotal end_total(const Heap&, const Space&);
+
+// One row per device, in the order of the heap's spaces.
+std::vector<LedgerRow> ledger(const Heap&);
+
+}  // namespace vramtrack

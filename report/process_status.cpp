@@ -1,0 +1,36 @@
+// Is the process of a capture still running on this machine?
+#include "report/process_status.h"
+
+#include <unistd.h>
+
+#include <fstream>
+#include <sstream>
+#include <string>
+
+namespace vramtrack {
+namespace {
+
+bool is_this_host(std::string_view host) {
+  char name[256] = {};
+  return host.empty() || gethostname(name, sizeof(name) - 1) != 0 || host == name;
+}
+
+}  // namespace
+
+bool process_is_running(int pid, uint64_t start_ticks, std::string_view host) {
+  if (!is_this_host(host)) return false;
+  std::ifstream file("/proc/" + std::to_string(pid) + "/stat");
+  std::string stat;
+  std::getline(file, stat, '\0');
+  size_t name_end = stat.rfind(')');  // the name may hold anything
+  if (name_end == std::string::npos) return false;
+  std::istringstream fields(stat.substr(name_end + 1));
+  std::string state, field;
+  fields >> state;
+  for (int i = 4; i < 22; ++i) fields >> field;
+  uint64_t ticks = 0;
+  fields >> ticks;
+  return fields && ticks == start_ticks && state != "Z" && state != "X";
+}
+
+}  // namespace vramtrack

@@ -1,0 +1,13 @@
+// Is the process of a capture still running on this machine?
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+namespace vramtrack {
+
+// False too where it cannot be told: another host, another pid namespace. `start_ticks` (field 22 of /proc/PID/stat) tells the
+// process from a later one that was given the same pid. A process that is dead but not yet waited for does not run.
+bool process_is_running(int pid, uint64_t start_ticks, std::string_view host);
+
+}  // namespace vramtrack

@@ -1,0 +1,194 @@
+// What of the text report is not a finding: the process, the ledger, the sites at the peak, what was not seen.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <ranges>
+
+#include "report/categories.h"
+#include "report/ledger.h"
+#include "report/render/printable.h"
+#include "report/render/text_sections.h"
+
+namespace vramtrack {
+namespace {
+
+std::string command_text(const Process& process) {
+  std::string text;
+  for (const std::string& argument : process.argv) text += (text.empty() ? "" : " ") + printable(argument);
+  return text.empty() ? printable(process.exe) : text;
+}
+
+std::string end_text(const Process& process) {
+  if (process.ended == "exit:0") return "ended normally";
+  if (process.ended == "running") return "still running";
+  if (process.ended.starts_with("exit:")) return "ended with exit code " + process.ended.substr(5);
+  if (process.ended.starts_with("signal:")) return "killed by signal " + process.ended.substr(7);
+  return "how it ended is not known";
+}
+
+std::string identity_text(const Process& process) {
+  std::string text = fmt::format("pid {}", process.pid);
+  if (process.rank >= 0) text += fmt::format(", rank {}", process.rank);
+  if (!process.host.empty()) text += fmt::format(" on {}", printable(process.host));
+  text += fmt::format(", ran {:.1f} s", process.duration);
+  if (process.steps != 0) {
+    text += fmt::format(", {} (seen by {})", counted(process.steps, "step"), to_string(process.step_source));
+  }
+  return text + ", " + end_text(process);
+}
+
+void write_heading(Page& page, std::string_view text) {
+  page.blank();
+  page.line(page.styled(Style::kBold, text));
+}
+
+void write_amount(Page& page, std::string_view name, uint64_t bytes, std::string_view comment) {
+  std::string first = fmt::format("  {:<8}{:>11}", name, human_bytes(static_cast<double>(bytes)));
+  page.paragraph(comment.empty() ? first : first + "   ", comment);
+}
+
+std::string peak_text(const LedgerRow& row) {
+  std::string text = fmt::format("reached after {:.1f} s", row.peak_time);
+  return row.peak_step == 0 ? text : text + fmt::format(", in step {}", row.peak_step);
+}
+
+// A program that frees all on its way out held it all the same.
+std::string live_text(const LedgerRow& row) {
+  if (row.live_bytes == 0) return {};
+  std::string text = fmt::format("in {} at the end", counted(row.live_blocks, "block"));
+  if (row.exit_bytes == 0) return text + " of its work, freed on its way out";
+  if (row.exit_bytes == row.live_bytes) return text;
+  return text + fmt::format(" of its work, {} when it exited", human_bytes(static_cast<double>(row.exit_bytes)));
+}
+
+void write_ledger_row(Page& page, const LedgerRow& row) {
+  std::string device = printable(row.device);
+  if (!row.name.empty()) device += ", " + printable(row.name);
+  if (row.total_bytes != 0) device += fmt::format(", {} in all", human_bytes(static_cast<double>(row.total_bytes)));
+  write_heading(page, "Memory of this process on " + device);
+  write_amount(page, "live", row.live_bytes, live_text(row));
+  if (row.cached_bytes != 0) write_amount(page, "cached", row.cached_bytes, "held by PyTorch's allocator for its next tensors");
+  if (row.cached_bytes != 0) write_amount(page, "used", row.used_bytes, "live and cached");
+  write_amount(page, "peak", row.peak_bytes, peak_text(row));
+  std::string calls = fmt::format("{}, {}", counted(row.allocations, "allocation"), counted(row.frees, "free"));
+  if (row.failed_allocations != 0) calls += fmt::format(", {} refused", row.failed_allocations);
+  page.line("  " + page.styled(Style::kDim, calls));
+}
+
+// Of the place that the row is read for: the user's line, else the function called.
+std::string site_place(TextContext& context, const Heap& heap, const Site& site) {
+  if (site.overflow) return "stacks beyond the bound on distinct stacks";
+  if (std::optional<Location> at = user_line(heap, site.stack)) {
+    std::string place = place_text(context.options, at->file, at->line);
+    std::string function = printable(at->function);
+    return place.empty() ? function : fmt::format("{}  {}", place, function);
+  }
+  for (uint32_t index : site.stack) {
+    if (index < heap.frames.size()) return "in " + printable(owner(heap, heap.frames[index]));
+  }
+  return "no stack could be taken";
+}
+
+std::string site_kind(const Heap& heap, const Site& site) {
+  std::string_view is = category(heap, site);
+  if (!is.empty()) return std::string(is);
+  return site.api.empty() ? std::string(to_string(site.kind)) : printable(site.api);
+}
+
+// Sites of one line and one purpose: a person sees one place, whatever operators were called there.
+struct SiteRow {
+  std::string place, kind;
+  uint64_t bytes = 0, blocks = 0;
+};
+
+std::vector<SiteRow> site_rows(TextContext& context, const Heap& heap, const std::vector<const Site*>& sites) {
+  std::vector<SiteRow> rows;
+  std::map<std::pair<std::string, std::string>, size_t> row_of;
+  for (const Site* site : sites) {
+    SiteRow row{site_place(context, heap, *site), site_kind(heap, *site)};
+    auto [at, is_new] = row_of.try_emplace({row.place, row.kind}, rows.size());
+    if (is_new) rows.push_back(row);
+    rows[at->second].bytes += bytes_at(*site, context.options.moment);
+    rows[at->second].blocks += blocks_at(*site, context.options.moment);
+  }
+  std::ranges::stable_sort(rows, std::ranges::greater(), &SiteRow::bytes);
+  return rows;
+}
+
+void write_site_row(TextContext& context, const SiteRow& site, uint64_t whole) {
+  double share = whole == 0 ? 0 : 100.0 * static_cast<double>(site.bytes) / static_cast<double>(whole);
+  std::string row = fmt::format("  {:>10} {:>4.0f}% {:>13}  {:<16} ", human_bytes(static_cast<double>(site.bytes)), share,
+                                counted(site.blocks, "block"), cut_right(site.kind, 16));
+  size_t room = context.page.width() - std::min(context.page.width() - 10, columns(row));
+  context.page.line(row + cut_right(site.place, room));
+}
+
+std::string table_heading(const Space& space, Moment moment, uint64_t bytes) {
+  std::string what = space.layer == Layer::kPytorch ? "PyTorch's tensors on " : "blocks of the CUDA driver on ";
+  std::string device = device_name(space);
+  if (space.memory != Memory::kDevice) device = fmt::format("the host ({})", device);
+  return fmt::format("{} {}{}: {}", moment == Moment::kPeak ? "At the peak of" : "At the end of", what, device,
+                     human_bytes(static_cast<double>(bytes)));
+}
+
+bool is_shown(const Selection& selection, const Space& space) {
+  return selection.device.empty() || selection.device == device_name(space);
+}
+
+}  // namespace
+
+std::string place_text(const TextOptions& options, const std::string& file, int line) {
+  if (file.empty()) return {};
+  std::string shown = printable(file);
+  const std::string base = printable(options.base_directory) + "/";
+  if (base.size() > 1 && shown.starts_with(base)) shown = shown.substr(base.size());
+  return line == 0 ? shown : fmt::format("{}:{}", shown, line);
+}
+
+void write_process_heading(TextContext& context, const ReportedProcess& process) {
+  Page& page = context.page;
+  page.line(page.styled(Style::kBold, "vramtrack  ") +
+            page.styled(Style::kBold, cut_right(command_text(process.heap.process), page.width() - 11)));
+  page.paragraph("", identity_text(process.heap.process), Style::kDim);
+  page.blank();
+}
+
+void write_ledger(TextContext& context, const Heap& heap) {
+  std::vector<LedgerRow> rows = ledger(heap);
+  if (rows.empty()) write_heading(context.page, "No allocation was seen.");
+  for (const LedgerRow& row : rows) {
+    if (context.options.selection.device.empty() || context.options.selection.device == row.device) {
+      write_ledger_row(context.page, row);
+    }
+  }
+}
+
+void write_top_sites(TextContext& context, const Heap& heap) {
+  for (const Space& space : heap.spaces) {
+    if (!is_shown(context.options.selection, space)) continue;
+    Selection of_space = context.options.selection;
+    if (of_space.layer && *of_space.layer != space.layer) continue;
+    of_space.device = device_name(space);
+    of_space.layer = space.layer;
+    Moment moment = context.options.moment;
+    std::vector<SiteRow> rows = site_rows(context, heap, top_sites(of_space, heap, moment, SIZE_MAX));
+    if (rows.empty()) continue;
+    uint64_t whole = moment == Moment::kPeak ? space.peak_bytes : end_total(heap, space).bytes;
+    write_heading(context.page, table_heading(space, moment, whole));
+    for (const SiteRow& row : rows | std::views::take(context.options.top)) write_site_row(context, row, whole);
+  }
+}
+
+void write_unseen(TextContext& context, const Heap& heap) {
+  Page& page = context.page;
+  auto item = [&](std::string_view text) { page.paragraph("  - ", printable(text), Style::kDim); };
+  write_heading(page, "What this report cannot see");
+  if (heap.process.lost_events != 0) item(fmt::format("{} allocations and frees that were not recorded", heap.process.lost_events));
+  if (!heap.process.stop_reason.empty()) item(heap.process.stop_reason);
+  for (const std::string& damage : heap.damage) item("damaged capture: " + damage);
+  for (const std::string& note : heap.process.notes) item(note);
+  item("other processes' memory, CUDA contexts, and what lies between the blocks of a fragmented cache");
+}
+
+}  // namespace vramtrack

@@ -1,0 +1,158 @@
+# The command line: transparent to the program, kind to who mistypes.
+import os
+import shutil
+import signal
+import subprocess
+import time
+
+import harness
+from harness import equal, scratch
+
+V = str(harness.VRAMTRACK)
+
+
+def vramtrack(*words, **options):
+    return subprocess.run([V, *map(str, words)], capture_output=True, env=harness.environment(), timeout=60, **options)
+
+
+def one_line(done, code, *parts):
+    text = done.stderr.decode()
+    equal(done.returncode, code, f"exit code, stderr {text!r}")
+    equal(text.count("\n"), 1, f"lines in {text!r}")
+    assert text.startswith("vramtrack: "), text
+    for part in parts:
+        assert part in text, f"{part!r} is not in {text!r}"
+
+
+def test_exit_code_is_the_programs():
+    for code in (0, 1, 2, 77, 255):
+        equal(vramtrack("run", "-q", "sh", "-c", f"exit {code}").returncode, code, "exit code")
+
+
+def test_death_by_signal_is_the_programs():
+    for number in (signal.SIGKILL, signal.SIGTERM, signal.SIGABRT, signal.SIGSEGV):
+        equal(vramtrack("run", "-q", "sh", "-c", f"kill -{int(number)} $$").returncode, -number, "signal")
+
+
+def test_standard_streams_pass_through():
+    done = vramtrack("run", "-q", "--", "sh", "-c", "cat; echo err >&2", input=b"piped\0bytes")
+    equal((done.stdout, done.stderr), (b"piped\0bytes", b"err\n"), "streams")
+
+
+def test_options_after_the_program_are_the_programs():
+    for dashes in ([], ["--"]):
+        equal(vramtrack("run", "-q", *dashes, "echo", "-q", "--format", "x", "--", "-o").stdout, b"-q --format x -- -o\n", "output")
+
+
+def test_program_named_like_a_subcommand():
+    folder = scratch()
+    (folder / "report").write_text("#!/bin/sh\necho mine\n")
+    (folder / "report").chmod(0o755)
+    done = subprocess.run([V, "run", "-q", "report"], capture_output=True,
+                          env={**harness.environment(), "PATH": f"{folder}:{os.environ['PATH']}"})
+    equal(done.stdout, b"mine\n", "output")
+
+
+def test_missing_program_is_127_and_not_executable_is_126():
+    one_line(vramtrack("run", "no-such-program"), 127, "no-such-program")
+    one_line(vramtrack("run", "/etc/passwd"), 126, "/etc/passwd")
+
+
+def forwarded(number, expected):
+    script = f"trap 'exit 41' {int(number)}; echo ready; while :; do sleep 0.05; done"
+    child = subprocess.Popen([V, "run", "-q", "bash", "-c", script], stdout=subprocess.PIPE, env=harness.environment())
+    child.stdout.readline()
+    child.send_signal(number)
+    equal(child.wait(timeout=30), expected, f"exit code after signal {int(number)}")
+
+
+def test_signals_go_on_to_the_program():
+    for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2):
+        forwarded(number, 41)
+
+
+def test_terminals_interrupt_reaches_the_program_once():
+    # A terminal sends SIGINT to the whole group; the program handles it, vramtrack waits for it.
+    script = "n=0; trap 'n=$((n+1))' INT; echo ready; for i in 1 2 3 4 5 6 7 8; do sleep 0.1; done; exit $n"
+    child = subprocess.Popen(["script", "-qec", f"{V} run -q bash -c \"{script.replace('$', chr(92) + '$')}\"", "/dev/null"],
+                             stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=harness.environment())
+    child.stdout.readline()
+    time.sleep(0.2)
+    child.stdin.write(b"\x03")
+    child.stdin.flush()
+    equal(child.wait(timeout=30), 1, "interrupts seen")
+
+
+def test_ignored_signals_stay_ignored():
+    done = subprocess.run(["sh", "-c", f"trap '' HUP; exec {V} run -q sh -c 'kill -HUP $$; exit 5'"], env=harness.environment())
+    equal(done.returncode, 5, "exit code")
+
+
+def test_static_program_runs_and_is_told():
+    folder = scratch()
+    (folder / "static.c").write_text("int main(void) { return 9; }\n")
+    subprocess.run(["gcc", "-static", "-o", folder / "static", folder / "static.c"], check=True)
+    done = vramtrack("run", folder / "static")
+    equal(done.returncode, 9, "exit code")
+    assert b"statically linked" in done.stderr, done.stderr
+
+
+def test_set_uid_program_is_told():
+    if os.geteuid() != 0:
+        raise harness.Skip("making a set-uid program of another user needs root")
+    program = scratch() / "suid"
+    shutil.copy("/bin/true", program)
+    os.chown(program, 65534, 65534)
+    program.chmod(0o4755)
+    done = vramtrack("run", program)
+    equal(done.returncode, 0, "exit code")
+    assert b"set-uid" in done.stderr, done.stderr
+
+
+def test_program_that_records_nothing_is_told_why():
+    one_line(vramtrack("run", "true"), 0, "no CUDA or PyTorch allocations were seen")
+
+
+def test_quiet_run_says_nothing():
+    equal(vramtrack("run", "-q", "true").stderr, b"", "stderr")
+
+
+def test_nothing_is_left_behind():
+    folder = scratch()
+    env = {**harness.environment(), "TMPDIR": str(folder)}
+    subprocess.run([V, "run", "-q", "sh", "-c", "kill -9 $$"], env=env)
+    subprocess.run([V, "run", "-q", "no-such-program"], env=env, stderr=subprocess.DEVNULL)
+    equal(os.listdir(folder), [], "files in TMPDIR")
+
+
+def test_bad_usage_is_one_line_with_a_hint():
+    one_line(vramtrack("run", "--bogus", "true"), 2, "--bogus", "--help")
+    one_line(vramtrack("run"), 2, "--help")
+    one_line(vramtrack("report", "--format", "xml", "x.vtrk"), 2, "xml", "--help")
+    one_line(vramtrack("report"), 2, "--help")
+    one_line(vramtrack("frobnicate"), 2, "--help")
+
+
+def test_output_that_cannot_be_written_stops_before_the_program():
+    one_line(vramtrack("run", "-o", "/no/such/folder/%p.vtrk", "echo", "ran"), 2, "/no/such/folder")
+
+
+def test_foreign_files_are_named_with_the_reason():
+    folder = scratch()
+    (folder / "short.vtrk").write_bytes(b"VRAMTRK\n")
+    (folder / "empty.vtrk").write_bytes(b"")
+    one_line(vramtrack("report", "/etc/passwd"), 2, "/etc/passwd: not a vramtrack capture")
+    one_line(vramtrack("report", folder / "short.vtrk"), 2, "short.vtrk: not a whole capture")
+    one_line(vramtrack("report", folder / "empty.vtrk"), 2, "empty.vtrk", "empty")
+    one_line(vramtrack("report", folder / "none.vtrk"), 2, "none.vtrk: cannot be opened")
+    one_line(vramtrack("report", scratch()), 2, "no captures")
+
+
+def test_help_and_version():
+    for words in (["--help"], ["run", "--help"], ["report", "--help"], ["--version"]):
+        done = vramtrack(*words)
+        equal((done.returncode, done.stderr), (0, b""), f"{words}")
+        assert done.stdout
+
+
+harness.main()

@@ -1,0 +1,93 @@
+# A capture that cannot be written costs the program nothing: it ends as ever, and stderr has one line that says why.
+import contextlib
+import os
+import resource
+import subprocess
+
+import harness
+
+PROGRAM = harness.build(harness.PROGRAMS / "many_sites.cpp")
+
+
+def untouched(folder, **options):
+    """Runs the program with captures in `folder`."""
+    command = [harness.VRAMTRACK, "run", "-o", folder, "--format", "none", "--", PROGRAM]
+    done = subprocess.run([str(word) for word in command], env=harness.environment(), capture_output=True, text=True,
+                          timeout=harness.TIMEOUT_S, **options)
+    harness.equal(done.returncode, 0, f"exit code ({done.stderr.strip()})")
+    harness.equal(done.stdout, "10000 blocks\n", "stdout")
+    said = [line for line in done.stderr.splitlines() if not line.startswith("vramtrack: recorded in ")]
+    assert len(said) == 1 and said[0].startswith("vramtrack: "), f"stderr: {said}"
+
+
+def cut_short(folder):
+    """Whatever capture there is can be read and says that recording stopped."""
+    for capture in folder.glob("*.vtrk"):
+        if capture.stat().st_size == 0:
+            continue
+        process = harness.report(capture)["processes"][0]
+        assert not process["complete"] and process["lost"]["reason"], process["lost"]
+
+
+@contextlib.contextmanager
+def mounted(options):
+    folder = harness.scratch()
+    if subprocess.run(["mount", "-t", "tmpfs", "-o", options, "tmpfs", str(folder)], capture_output=True).returncode:
+        raise harness.Skip("may not mount a tmpfs")
+    try:
+        yield folder
+    finally:
+        subprocess.run(["umount", str(folder)], check=False)
+
+
+def full_disk(size):
+    with mounted(f"size={size}") as folder:
+        untouched(folder)
+        cut_short(folder)
+
+
+def test_disk_full_at_once():
+    full_disk("4k")
+
+
+def test_disk_full_at_64k():
+    full_disk("64k")
+
+
+def test_disk_full_at_512k():
+    full_disk("512k")
+
+
+def test_disk_full_at_1m():
+    full_disk("1m")
+
+
+def test_disk_full_under_other_files():
+    with mounted("size=4m") as folder:
+        (folder / "other").write_bytes(b"x" * (3 << 20))
+        untouched(folder)
+        cut_short(folder)
+
+
+def test_file_size_limit():
+    for limit in (4 << 10, 128 << 10, 1 << 20):
+        folder = harness.scratch()
+        untouched(folder, preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit)))
+        cut_short(folder)
+
+
+def test_read_only_folder():
+    if os.geteuid() == 0:
+        with mounted("ro,size=1m") as folder:
+            untouched(folder)
+    else:
+        folder = harness.scratch()
+        folder.chmod(0o555)
+        untouched(folder)
+
+
+def test_nonexistent_folder():
+    untouched(harness.scratch() / "no/such/folder")
+
+
+harness.main()

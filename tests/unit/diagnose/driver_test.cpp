@@ -1,0 +1,194 @@
+// C++ programs: memory forgotten, pinned memory, what merely stays, refused frees and refused allocations.
+#include <gtest/gtest.h>
+
+#include "tests/unit/diagnose/expectations.h"
+#include "tests/unit/diagnose/heap_builder.h"
+
+namespace vramtrack {
+namespace {
+
+struct Program : Story {
+  Program() : Story(Layer::kDriver, Memory::kDevice) {}
+  SiteId malloc_at(int line, const std::string& function = "run") { return site(native_line("app.cpp", line, function)); }
+};
+
+TEST(driver, a_forgotten_member_is_found_beside_its_siblings) {
+  Program program;
+  for (int i = 0; i < 60; ++i) {
+    const auto weights = program.alloc(program.malloc_at(7, "Layer"), kMiB);
+    const auto output = program.alloc(program.malloc_at(8, "Layer"), 2 * kMiB);
+    program.keep(program.malloc_at(9, "Layer"), 3 * kMiB);
+    program.free(weights);
+    program.free(output);
+  }
+  const Heap heap = program.end();
+  EXPECT_EQ(said(heap), "forgotten-free/leak");
+  const Finding leak = finding(heap, "forgotten-free");
+  EXPECT_EQ(leak.bytes, 180 * kMiB);
+  EXPECT_EQ(leak.confidence, Confidence::kHigh);
+  EXPECT_NE(leak.title.find("app.cpp:9"), std::string::npos) << leak.title;
+}
+
+TEST(driver, a_path_without_its_free_is_found) {
+  Program program;
+  for (int i = 0; i < 200; ++i) {
+    program.pass(program.malloc_at(5), 64 * kKiB);
+    const auto scratch = program.alloc(program.malloc_at(6), 256 * kKiB);
+    if (i % 2 == 1) program.free(scratch);
+  }
+  EXPECT_EQ(said(program.end()), "forgotten-free/leak");
+}
+
+TEST(driver, a_pointer_overwritten_on_resize_is_found) {
+  Program program;
+  Story::BlockId last = 0;
+  for (int i = 0; i < 80; ++i) last = program.alloc(program.malloc_at(5, "ensure"), i % 2 == 0 ? 480000 : 400000);
+  program.free(last);
+  EXPECT_EQ(said(program.end()), "forgotten-free/leak");
+}
+
+TEST(driver, small_blocks_of_a_long_loop_are_a_leak) {
+  Program program;
+  for (int i = 0; i < 5000; ++i) {
+    program.keep(program.malloc_at(5), kKiB);
+    program.pass(program.malloc_at(6), kKiB);
+  }
+  EXPECT_EQ(said(program.end()), "forgotten-free/leak");
+}
+
+TEST(driver, a_cache_freed_at_the_end_still_grew) {
+  Program program;
+  std::vector<Story::BlockId> cache;
+  for (int i = 0; i < 200; ++i) {
+    cache.push_back(program.alloc(program.malloc_at(5), 64 * kKiB));
+    program.pass(program.malloc_at(6), 64 * kKiB);
+  }
+  for (const Story::BlockId block : cache) program.free(block);
+  EXPECT_EQ(said(program.end()), "forgotten-free/leak");
+}
+
+TEST(driver, buffers_made_once_and_used_are_only_never_freed) {
+  Program program;
+  for (int layer = 0; layer < 8; ++layer) program.keep(program.malloc_at(5, "load"), kMiB);
+  EXPECT_EQ(said(program.end()), "never-freed/info");
+  Program ring;
+  for (int slot = 0; slot < 100; ++slot) ring.keep(ring.malloc_at(5, "make_ring"), kMiB);
+  for (int i = 0; i < 100; ++i) ring.pass(ring.malloc_at(9), kMiB);
+  EXPECT_EQ(said(ring.end()), "never-freed/info");
+}
+
+TEST(driver, buffers_used_for_long_after_are_only_never_freed) {
+  Program program;
+  for (int slot = 0; slot < 100; ++slot) program.keep(program.malloc_at(5, "make_ring"), kMiB);
+  program.wait(3);
+  EXPECT_EQ(said(program.end()), "never-freed/info");
+}
+
+TEST(driver, a_pool_built_and_freed_is_nothing) {
+  Program program;
+  std::vector<Story::BlockId> pool;
+  for (int slot = 0; slot < 100; ++slot) pool.push_back(program.alloc(program.malloc_at(5), kMiB));
+  for (const Story::BlockId block : pool) program.free(block);
+  EXPECT_EQ(said(program.end()), "");
+}
+
+TEST(driver, a_pair_in_the_loop_is_no_leak) {
+  Program program;
+  for (int i = 0; i < 3000; ++i) program.pass(program.malloc_at(5), kMiB);
+  EXPECT_EQ(said(program.end()), "");
+}
+
+TEST(driver, a_killed_program_has_nothing_never_freed) {
+  Program program;
+  program.keep(program.malloc_at(5), kMiB);
+  program.heap().process.ended = "signal:9";
+  EXPECT_EQ(said(program.end()), "");
+}
+
+TEST(driver, pinned_memory_that_piles_up_is_its_own_finding) {
+  Program program;
+  const int pinned = program.space(Layer::kDriver, Memory::kPinnedHost);
+  const auto staging = program.site(program.native_line("app.cpp", 4, "stage"), pinned, Kind::kPinned);
+  program.pass(program.malloc_at(9), kMiB);
+  for (int i = 0; i < 100; ++i) program.keep(staging, kMiB);
+  EXPECT_EQ(said(program.end()), "pinned-growth/leak");
+}
+
+TEST(driver, segments_of_a_caching_allocator_are_not_blamed) {
+  Story story;
+  const int driver = story.space(Layer::kDriver, Memory::kDevice);
+  const Stack segment = story.on_top_of(story.line("train.py", 5), story.native(1, "c10::cuda::CUDACachingAllocator::malloc"));
+  for (int i = 0; i < 100; ++i) {
+    story.keep(story.site(segment, driver), 20 * kMiB);
+    story.pass(story.in_forward(story.line("train.py", 5), "relu"), kMiB);
+  }
+  EXPECT_FALSE(says_leak(story.end())) << said(story.end());
+}
+
+Incident refused_free(Story& story, FreeFault fault) {
+  Incident incident;
+  incident.kind = IncidentKind::kInvalidFree;
+  incident.fault = fault;
+  incident.stack = story.native_line("app.cpp", 12, "main");
+  incident.api = "cudaFree";
+  incident.space = 0;
+  incident.count = 1;
+  incident.address = 0x7000;
+  return incident;
+}
+
+TEST(driver, each_refused_free_is_a_finding) {
+  Program program;
+  program.pass(program.malloc_at(5), kMiB);
+  program.heap().incidents = {refused_free(program, FreeFault::kDoubleFree), refused_free(program, FreeFault::kWrongFamily)};
+  const Heap heap = program.end();
+  EXPECT_EQ(said(heap), "invalid-free/leak invalid-free/leak");
+  EXPECT_NE(finding(heap, "invalid-free").title.find("app.cpp:12 in main()"), std::string::npos);
+}
+
+TEST(driver, frees_after_the_work_are_forgiven) {
+  Program program;
+  program.pass(program.malloc_at(5), kMiB);
+  Incident late = refused_free(program, FreeFault::kUnknownPointer);
+  late.serial = 20;
+  program.heap().incidents = {late};
+  program.heap().process.work_ended = true;
+  program.heap().process.work_ended_serial = 10;
+  EXPECT_EQ(said(program.end()), "");
+}
+
+TEST(driver, out_of_memory_names_the_finding_that_filled_the_device) {
+  Program program;
+  for (int i = 0; i < 100; ++i) {
+    program.keep(program.malloc_at(5), kMiB);
+    program.pass(program.malloc_at(6), kMiB);
+  }
+  Incident incident;
+  incident.kind = IncidentKind::kOutOfMemory;
+  incident.stack = program.native_line("app.cpp", 5, "run");
+  incident.space = 0;
+  incident.count = 1;
+  incident.size = kMiB;
+  incident.live_bytes = 100 * kMiB;
+  incident.top = {{1, 100 * kMiB}};
+  program.heap().incidents = {incident};
+  const Heap heap = program.end();
+  EXPECT_EQ(said(heap), "forgotten-free/leak out-of-memory/info");
+  EXPECT_NE(finding(heap, "out-of-memory").evidence.back().find("forgotten-free"), std::string::npos);
+}
+
+TEST(driver, a_refusal_that_the_caching_allocator_overcame_is_not_reported) {
+  Story story;
+  const int driver = story.space(Layer::kDriver, Memory::kDevice);
+  story.keep(story.in_forward(story.line("train.py", 5), "relu"), kMiB);
+  Incident incident;
+  incident.kind = IncidentKind::kOutOfMemory;
+  incident.stack = story.on_top_of(story.line("train.py", 5), story.native(1, "c10::cuda::CUDACachingAllocator::malloc"));
+  incident.space = driver;
+  incident.count = 1;
+  story.heap().incidents = {incident};
+  EXPECT_EQ(said(story.end()), "");
+}
+
+}  // namespace
+}  // namespace vramtrack
