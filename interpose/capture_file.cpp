@@ -1,6 +1,5 @@
 #include "interpose/capture_file.h"
 
-#include <bit>
 #include <cstring>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -16,36 +15,10 @@ constexpr uint64_t kPage = 4096;
 constexpr uint64_t kReservedAddresses = 64ull << 30;  // of address space only; also the largest capture
 constexpr uint64_t kLeastAddresses = 64ull << 20;
 
-struct Shape {
-  uint32_t record_size, first_chunk_records;
-};
-
-// A program with one allocation makes a file of these first chunks: about half a megabyte.
-constexpr Shape kShapes[kTableCount] = {
-    {1, 64 << 10},                // kStrings
-    {sizeof(Module), 64},         // kModules
-    {sizeof(Frame), 2048},        // kFrames
-    {sizeof(StackNode), 8192},    // kStacks
-    {sizeof(Space), 4},           // kSpaces
-    {sizeof(Site), 256},          // kSites
-    {sizeof(Curve), 256},         // kCurves
-    {sizeof(Block), 1024},        // kBlocks
-    {sizeof(Incident), 16},       // kIncidents
-};
-
 uint64_t round_to_page(uint64_t bytes) { return (bytes + kPage - 1) & ~(kPage - 1); }
 
-// Chunk k holds first << k records: chunk 0 is [0, first), chunk 1 [first, 3 first), ...
-struct Place {
-  uint32_t chunk;
-  uint64_t offset;  // records into the chunk
-};
-Place place_of(const Table& table, uint64_t index) {
-  const uint64_t scaled = index / table.first_chunk_records + 1;
-  const uint32_t chunk = 63 - static_cast<uint32_t>(std::countl_zero(scaled));
-  return {chunk, index - (((1ull << chunk) - 1) * table.first_chunk_records)};
-}
-uint64_t chunk_records(const Table& table, uint32_t chunk) { return uint64_t{table.first_chunk_records} << chunk; }
+uint64_t chunk_records(TableId id, uint32_t chunk) { return 1ull << (kShapes[id].first_chunk_shift + chunk); }
+uint64_t chunk_bytes(TableId id, uint32_t chunk) { return round_to_page(chunk_records(id, chunk) * kShapes[id].record_size); }
 
 bool fail(CaptureFile& file, StopReason reason, int error) {
   file.failure = reason;
@@ -110,14 +83,15 @@ bool same_file(const CaptureFile& file, int fd) {
   return fstat(fd, &st) == 0 && st.st_dev == file.device && st.st_ino == file.inode;
 }
 
-bool add_chunk(CaptureFile& file, Table& table, uint32_t chunk) {
+bool add_chunk(CaptureFile& file, TableId id, uint32_t chunk) {
   sys::Fd fd(sys::open(file.path, O_RDWR | O_NOFOLLOW));
   if (!fd) return fail(file, StopReason::kMapFailed, errno);
   if (!same_file(file, fd.fd)) return fail(file, StopReason::kMapFailed, ENOENT);
   const uint64_t offset = file.used_bytes;
-  if (!extend(file, fd.fd, round_to_page(chunk_records(table, chunk) * table.record_size))) return false;
+  if (!extend(file, fd.fd, chunk_bytes(id, chunk))) return false;
   file.header->total_size_hint = file.used_bytes;
-  table.chunks[chunk].store(offset, std::memory_order_release);  // pairs with the reader's acquire
+  file.chunks[id][chunk] = file.base + offset;
+  file.header->tables[id].chunks[chunk].store(offset, std::memory_order_release);  // pairs with the reader's acquire
   return true;
 }
 
@@ -141,12 +115,14 @@ void lay_out(CaptureFile& file) {
   Header& header = *file.header;
   uint64_t offset = round_to_page(sizeof(Header));
   for (uint32_t t = 0; t < kTableCount; t++) {
+    const auto id = static_cast<TableId>(t);
     Table& table = header.tables[t];
     table.record_size = kShapes[t].record_size;
-    table.first_chunk_records = kShapes[t].first_chunk_records;
+    table.first_chunk_records = static_cast<uint32_t>(chunk_records(id, 0));
     table.chunks[0].store(offset, std::memory_order_relaxed);
     table.count.store(1, std::memory_order_relaxed);  // record 0 means "none"
-    offset += round_to_page(chunk_records(table, 0) * table.record_size);
+    file.chunks[t][0] = file.base + offset;
+    offset += chunk_bytes(id, 0);
   }
   header.version = kVersion;
   header.header_size = sizeof(Header);
@@ -157,17 +133,16 @@ void lay_out(CaptureFile& file) {
 
 uint64_t initial_size() {
   uint64_t size = round_to_page(sizeof(Header));
-  for (const Shape& shape : kShapes) size += round_to_page(uint64_t{shape.record_size} * shape.first_chunk_records);
+  for (uint32_t t = 0; t < kTableCount; t++) size += chunk_bytes(static_cast<TableId>(t), 0);
   return size;
 }
 
 // Makes sure records [first, first + count) exist. The lock is held.
 bool ensure(CaptureFile& file, TableId id, uint64_t first, uint64_t count) {
-  Table& table = file.header->tables[id];
-  const uint32_t last = place_of(table, first + count - 1).chunk;
+  const uint32_t last = place_of(id, first + count - 1).chunk;
   if (last >= kMaxChunks) return fail(file, StopReason::kTableFull, 0);
-  for (uint32_t k = place_of(table, first).chunk; k <= last; k++)
-    if (table.chunks[k].load(std::memory_order_relaxed) == 0 && !add_chunk(file, table, k)) return false;
+  for (uint32_t k = place_of(id, first).chunk; k <= last; k++)
+    if (!file.chunks[id][k] && !add_chunk(file, id, k)) return false;
   return true;
 }
 
@@ -204,12 +179,6 @@ bool create_capture_file(CaptureFile& file, const char* path) {
   return true;
 }
 
-void* record_at(const CaptureFile& file, TableId id, uint64_t index) {
-  const Table& table = file.header->tables[id];
-  const Place place = place_of(table, index);
-  return file.base + table.chunks[place.chunk].load(std::memory_order_relaxed) + place.offset * table.record_size;
-}
-
 uint32_t append(CaptureFile& file, TableId id, const void* record) {
   Locked hold(file.lock);
   Table& table = file.header->tables[id];
@@ -233,9 +202,10 @@ uint32_t append_bytes(CaptureFile& file, uint32_t size) {
   Locked hold(file.lock);
   Table& table = file.header->tables[kStrings];
   uint64_t index = table.count.load(std::memory_order_relaxed);
-  const Place place = place_of(table, index);
+  const RecordPlace place = place_of(kStrings, index);
   // A string lies inside one chunk; the rest of a chunk that is too short for it stays zero.
-  if (place.offset + size > chunk_records(table, place.chunk)) index += chunk_records(table, place.chunk) - place.offset;
+  const uint64_t left = chunk_records(kStrings, place.chunk) - place.index;
+  if (size > left) index += left;
   if (!ensure_or_stop(file, kStrings, index, size)) return 0;
   table.count.store(index + size, std::memory_order_release);
   return static_cast<uint32_t>(index);

@@ -7,12 +7,31 @@
 #pragma once
 
 #include <atomic>
+#include <bit>
 #include <cstdint>
 
 #include "interpose/capture_format.h"
 #include "interpose/lock.h"
 
 namespace vramtrack {
+
+// The first chunk of a table holds 1 << first_chunk_shift records; chunk k twice as many as chunk k - 1.
+struct TableShape {
+  uint32_t record_size, first_chunk_shift;
+};
+
+// A program with one allocation makes a file of these first chunks: about half a megabyte.
+inline constexpr TableShape kShapes[format::kTableCount] = {
+    {1, 16},                         // kStrings
+    {sizeof(format::Module), 6},     // kModules
+    {sizeof(format::Frame), 11},     // kFrames
+    {sizeof(format::StackNode), 13}, // kStacks
+    {sizeof(format::Space), 2},      // kSpaces
+    {sizeof(format::Site), 8},       // kSites
+    {sizeof(format::Curve), 8},      // kCurves
+    {sizeof(format::Block), 10},     // kBlocks
+    {sizeof(format::Incident), 4},   // kIncidents
+};
 
 struct CaptureFile {
   char* base;
@@ -25,14 +44,31 @@ struct CaptureFile {
   format::StopReason failure;  // why creating or growing failed
   int failure_errno;
   char path[4096];           // absolute
+  // Where chunks are mapped: the header's offsets as addresses. Written before the count that makes their records known.
+  char* chunks[format::kTableCount][format::kMaxChunks];
 };
 
 // Creates `path` (0600, must not exist, no link is followed) with an empty header and the first chunk of every table.
 // False: nothing was created; `failure` and `failure_errno` say why (errno EEXIST: take another name).
 bool create_capture_file(CaptureFile&, const char* path);
 
-// The record `index` of a table; its chunk must be there.
-void* record_at(const CaptureFile&, format::TableId, uint64_t index);
+// Chunk 0 holds records [0, n), chunk 1 [n, 3n), chunk 2 [3n, 7n), ...
+struct RecordPlace {
+  uint32_t chunk;
+  uint64_t index;  // in the chunk
+};
+inline RecordPlace place_of(format::TableId table, uint64_t index) {
+  const uint32_t shift = kShapes[table].first_chunk_shift;
+  const uint64_t scaled = (index >> shift) + 1;
+  const uint32_t chunk = 63 - static_cast<uint32_t>(std::countl_zero(scaled));
+  return {chunk, index - (((1ull << chunk) - 1) << shift)};
+}
+
+// The record `index` of a table; it must have been appended.
+inline void* record_at(const CaptureFile& file, format::TableId table, uint64_t index) {
+  const RecordPlace place = place_of(table, index);
+  return file.chunks[table][place.chunk] + place.index * kShapes[table].record_size;
+}
 template <class Record>
 Record& record(const CaptureFile& file, format::TableId table, uint64_t index) {
   return *static_cast<Record*>(record_at(file, table, index));
