@@ -202,16 +202,15 @@ void torch_block(const TorchReport& report, CallSite site) {
   const SpaceKey space = torch_space(report);
   if (report.size < 0) {
     notice_end_of_work(*r);
-    record_free(r->recorder, space, report.address);
+    record_free(r->recorder, space, report.address, report.total_reserved);
   } else {
     const Origin origin = origin_of(*r, site, backward_of(site));
     if (origin.stack.optimizer_step && !native_steps.load(std::memory_order_relaxed))
       record_step(r->recorder, StepSource::kOptimizer);
     record_allocation(r->recorder,
                       {space, space.memory == Memory::kCpu ? Kind::kCpu : Kind::kDevice, report.address,
-                       static_cast<uint64_t>(report.size), 0, nullptr, origin.stack.id, origin.thread});
+                       static_cast<uint64_t>(report.size), 0, nullptr, origin.stack.id, origin.thread, report.total_reserved});
   }
-  if (report.total_reserved) record_reserved(r->recorder, space, report.total_reserved);
 }
 
 void torch_out_of_memory(const TorchReport& report, CallSite site) {

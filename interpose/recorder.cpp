@@ -95,6 +95,12 @@ void add_live(Site& site, Space& space, uint64_t size, const Moment& at) {
   }
 }
 
+void note_reserved(Space& space, uint64_t bytes) {
+  if (!bytes) return;
+  space.reserved_bytes = bytes;
+  if (bytes > space.reserved_peak_bytes) space.reserved_peak_bytes = bytes;
+}
+
 void remove_live(Site& site, Space& space, uint64_t size) {
   site.live_bytes -= size;
   site.live_blocks--;
@@ -220,15 +226,17 @@ void record_allocation(Recorder& r, const Allocation& a) {
   count_allocation(site, a.size, serial, at);
   add_live(site, space, a.size, at);
   space.allocations++;
+  note_reserved(space, a.reserved);
   after_change(r, site, space, at);
 }
 
-void record_free(Recorder& r, const SpaceKey& key, uint64_t address) {
+void record_free(Recorder& r, const SpaceKey& key, uint64_t address, uint64_t reserved) {
   if (stopped(r)) return;
   Recorder::SpaceState* state = find_space(r, key);
   const Moment at = now(r);
   if (state) {
     Locked hold(state->domain->lock);
+    note_reserved(space_record(r, state->record), reserved);
     if (const uint32_t id = state->domain->blocks.find(address)) return drop_block(r, *state->domain, id, at);
   }
   r.file->header->unknown_frees.fetch_add(1, std::memory_order_relaxed);

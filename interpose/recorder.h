@@ -33,6 +33,7 @@ struct Allocation {
   const char* api;  // static storage; null for a framework's block
   uint32_t stack;
   uint32_t thread;
+  uint64_t reserved = 0;  // what the layer holds for the space by now, used or not; 0 = not told
 };
 
 // A block taken out of the table while the driver decides. Zero `block`: the address was not known.
@@ -91,8 +92,8 @@ struct Recorder {
 
 void record_allocation(Recorder&, const Allocation&);
 
-// A free that has already happened.
-void record_free(Recorder&, const SpaceKey&, uint64_t address);
+// A free that has already happened. `reserved` as in Allocation.
+void record_free(Recorder&, const SpaceKey&, uint64_t address, uint64_t reserved = 0);
 
 // A free at the driver that is yet to happen: exactly one of the two follows.
 TakenBlock take_block(Recorder&, uint64_t address, uint32_t kinds);  // `kinds`: bit per format::Kind that may be freed so
@@ -109,7 +110,6 @@ AddressHistory history_of(Recorder&, uint64_t address);
 // Frees the driver's blocks that a context takes with it (see driver_context_gone). Returns their bytes.
 uint64_t drop_context(Recorder&, int device, uint64_t context);
 
-void record_reserved(Recorder&, const SpaceKey&, uint64_t reserved_bytes);
 void record_incident(Recorder&, const IncidentReport&);
 bool space_has_name(Recorder&, const SpaceKey&);
 void name_space(Recorder&, const SpaceKey&, uint32_t name, uint64_t total_bytes);

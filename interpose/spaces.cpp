@@ -53,15 +53,6 @@ Recorder::SpaceState* space_of(Recorder& r, const SpaceKey& key) {
   return space ? space : add_space(r, key);
 }
 
-void record_reserved(Recorder& r, const SpaceKey& key, uint64_t reserved_bytes) {
-  Recorder::SpaceState* state = space_of(r, key);
-  if (!state) return;
-  Locked hold(state->domain->lock);
-  Space& space = space_record(r, state->record);
-  space.reserved_bytes = reserved_bytes;
-  if (reserved_bytes > space.reserved_peak_bytes) space.reserved_peak_bytes = reserved_bytes;
-}
-
 bool space_has_name(Recorder& r, const SpaceKey& key) {
   Recorder::SpaceState* state = space_of(r, key);
   return !state || space_record(r, state->record).name != 0;

@@ -7,12 +7,13 @@ import os
 import torch
 
 device = os.environ.get("DEVICE") or ("cuda" if torch.cuda.is_available() else "cpu")
+rows = 4096 if device == "cuda" else 128
 body = torch.nn.Linear(64, 64).to(device)
 head = torch.nn.Linear(64, 4096).to(device)
 optimizer = torch.optim.SGD([*body.parameters(), *head.parameters()], lr=1e-3)
 
 for step in range(80):
-    batch = torch.randn(128, 64, device=device)
+    batch = torch.randn(rows, 64, device=device)
     outputs = head(torch.relu(body(batch)))
     loss = outputs.square().mean()
     loss.backward()

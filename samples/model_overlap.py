@@ -7,17 +7,18 @@ import os
 import torch
 
 device = os.environ.get("DEVICE") or ("cuda" if torch.cuda.is_available() else "cpu")
+width = 2048 if device == "cuda" else 512
 
 
 def build_model():
-    return torch.nn.Sequential(torch.nn.Linear(512, 512), torch.nn.ReLU(), torch.nn.Linear(512, 512)).to(device)
+    return torch.nn.Sequential(torch.nn.Linear(width, width), torch.nn.ReLU(), torch.nn.Linear(width, width)).to(device)
 
 
 def train(model):
     optimizer = torch.optim.SGD(model.parameters(), lr=1e-3)
     for step in range(10):
         optimizer.zero_grad()
-        model(torch.randn(32, 512, device=device)).square().mean().backward()
+        model(torch.randn(32, width, device=device)).square().mean().backward()
         optimizer.step()
 
 

@@ -19,11 +19,20 @@ constexpr double kOncePerModel = 1.25;    // births per model up to which a site
 
 std::string built_at(const Heap& heap, const Cohort& cohort) { return call_text(heap, cohort.built_at); }
 
+// What backward passes and the optimizer leave behind is as many for every model; the last one may have let go of its own.
+bool is_as_many_for_every_model(uint64_t blocks, const Cohort& cohort) {
+  return blocks % cohort.builds == 0 || blocks % (cohort.builds - 1) == 0;
+}
+
 // Gradients, moments and buffers that live on because their model does: born once a model, not once a step.
 bool lives_with_its_model(const Examination& exam, SiteIndex i, const Cohort& cohort) {
-  const std::string_view what = category(exam.heap, exam.heap.sites[i]);
+  const Site& site = exam.heap.sites[i];
+  const Phase made = phase(exam.heap, site.stack);
+  const bool follows_parameters = made == Phase::kBackward || made == Phase::kOptimizer;
+  if (follows_parameters && is_as_many_for_every_model(held_blocks(exam, i), cohort)) return true;
+  const std::string_view what = category(exam.heap, site);
   if (what == "gradient" || what == "optimizer state") return true;
-  return births_of(exam.heap.sites[i]).iterations <= static_cast<size_t>(kOncePerModel * cohort.builds);
+  return births_of(site).iterations <= static_cast<size_t>(kOncePerModel * cohort.builds);
 }
 
 std::vector<SiteIndex> with_all_that_lives_on(const Examination& exam, int space, const Cohort& cohort) {

@@ -16,6 +16,7 @@ namespace {
 constexpr size_t kSureIterations = 20;    // that all kept something
 constexpr uint64_t kManyScalars = 100;    // fewer are not even worth an info
 constexpr double kMostIterations = 0.8;
+constexpr double kGradientsOfAGraph = 0.2;  // share of what is kept
 
 Births births_of_all(const Heap& heap, std::span<const SiteIndex> sites) {
   std::vector<const Site*> merged;
@@ -23,8 +24,14 @@ Births births_of_all(const Heap& heap, std::span<const SiteIndex> sites) {
   return births_of(merged);
 }
 
-bool any_in_phase(const Heap& heap, std::span<const SiteIndex> sites, Phase wanted) {
-  return std::ranges::any_of(sites, [&](SiteIndex i) { return phase(heap, heap.sites[i].stack) == wanted; });
+// A graph of gradients is about as large as the graph that it belongs to; a few blocks made by backward are none.
+bool keeps_graph_of_gradients(const Examination& exam, std::span<const SiteIndex> sites) {
+  uint64_t all = 0, by_backward = 0;
+  for (SiteIndex i : sites) {
+    all += held_bytes(exam, i);
+    if (phase(exam.heap, exam.heap.sites[i].stack) == Phase::kBackward) by_backward += held_bytes(exam, i);
+  }
+  return static_cast<double>(by_backward) >= kGradientsOfAGraph * static_cast<double>(all);
 }
 
 // What the backward passes of the process tell about tensors that should have gone with one.
@@ -32,9 +39,9 @@ struct Cause {
   std::string evidence, advice;
 };
 
-Cause cause_of_kept_graph(const Heap& heap, std::span<const SiteIndex> sites, const std::string& place) {
-  const Process& process = heap.process;
-  const Births births = births_of_all(heap, sites);
+Cause cause_of_kept_graph(const Examination& exam, std::span<const SiteIndex> sites, const std::string& place) {
+  const Process& process = exam.heap.process;
+  const Births births = births_of_all(exam.heap, sites);
   if (process.backward_passes == 0) {
     return {"no backward pass ever ran, so nothing let go of the graph: `no_grad` is missing, or a running sum or list holds it",
             fmt::format("Wrap the evaluation around {} in `torch.no_grad()` or `inference_mode()`, and accumulate numbers "
@@ -44,7 +51,7 @@ Cause cause_of_kept_graph(const Heap& heap, std::span<const SiteIndex> sites, co
     return {"no backward pass ran since the first of these allocations",
             fmt::format("Wrap the code around {} in `torch.no_grad()`, and accumulate `.item()` or `.detach()`ed tensors.", place)};
   }
-  if (any_in_phase(heap, sites, Phase::kBackward)) {
+  if (keeps_graph_of_gradients(exam, sites)) {
     return {fmt::format("{} backward passes ran, and some of the survivors were made by them: the graph of the gradients is kept "
                         "(`create_graph=True`)", process.backward_passes),
             "Use `torch.autograd.grad` instead of `backward(create_graph=True)`, or set every `.grad` to None before the next step."};
@@ -68,7 +75,7 @@ Finding retained_intermediates(Examination& exam, std::span<const SiteIndex> ten
   Finding finding = make_finding(exam, "retained-intermediates", Severity::kLeak, sure, shares_held(exam, tensors));
   put_activations_first(finding);
   const std::string place = place_text(exam.heap, finding.sites.front().stack);
-  const Cause cause = cause_of_kept_graph(exam.heap, tensors, place);
+  const Cause cause = cause_of_kept_graph(exam, tensors, place);
   finding.title = fmt::format("Intermediate results of the forward pass at {} are kept: {}", place, size_text(finding.bytes));
   finding.evidence = {
       fmt::format("{} of {} in the forward pass survive, over {} iterations", count_text(births.blocks, "block"),

@@ -26,12 +26,10 @@ bool is_replaced_by_larger(const Site& site) {
 
 bool is_forward(const Heap& heap, const Site& site) { return phase(heap, site.stack) == Phase::kForward; }
 
-// A layer's output that went while the results piled up: had the graph been kept, most layers' outputs would be.
-bool has_freed_layers_beside(const Examination& exam, std::string_view line) {
-  return std::ranges::any_of(exam.heap.sites, [&](const Site& site) {
-    const bool freed = site.allocations > 8 && site.frees + 2 >= site.allocations && site.size_max > kScalarBytes;
-    return freed && is_forward(exam.heap, site) && place_text(exam.heap, site.stack) == line;
-  });
+// A layer's output that went while others piled up. A kept graph lets go of some (what an activation function took in), kept
+// results of nearly all.
+bool is_freed_layer(const Examination& exam, const Site& site) {
+  return site.allocations > 8 && site.frees + 2 >= site.allocations && site.size_max > kScalarBytes && is_forward(exam.heap, site);
 }
 
 // Of one site in a layer's forward: what one layer after the other makes stays. The last outputs of several models are also
@@ -80,10 +78,14 @@ bool are_intermediates(const Examination& exam, std::span<const SiteIndex> tenso
   if (std::ranges::any_of(tensors, [&](SiteIndex i) { return keeps_layer_after_layer(exam, i); })) return true;
   if (tensors.size() < 2) return false;
 
-  std::map<std::string, int> sites_of_line;
-  for (SiteIndex i : tensors) ++sites_of_line[place_text(exam.heap, exam.heap.sites[i].stack)];
-  if (std::ranges::any_of(sites_of_line, [](const auto& line) { return line.second >= 2; })) return true;
-  return std::ranges::none_of(sites_of_line, [&](const auto& line) { return has_freed_layers_beside(exam, line.first); });
+  std::map<std::string, int> kept_of_line;
+  for (SiteIndex i : tensors) ++kept_of_line[place_text(exam.heap, exam.heap.sites[i].stack)];
+  if (std::ranges::any_of(kept_of_line, [](const auto& line) { return line.second >= 2; })) return true;
+  const auto kept_layers = std::ranges::count_if(tensors, [&](SiteIndex i) { return is_forward(exam.heap, exam.heap.sites[i]); });
+  const auto freed_layers = std::ranges::count_if(exam.heap.sites, [&](const Site& site) {
+    return is_freed_layer(exam, site) && kept_of_line.contains(place_text(exam.heap, site.stack));
+  });
+  return kept_layers >= 2 && kept_layers >= freed_layers;
 }
 
 // Where the input gets longer, everything computed from it does; what is appended to grows alone.

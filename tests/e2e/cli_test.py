@@ -133,8 +133,10 @@ def test_bad_usage_is_one_line_with_a_hint():
     one_line(vramtrack("frobnicate"), 2, "--help")
 
 
-def test_output_that_cannot_be_written_stops_before_the_program():
-    one_line(vramtrack("run", "-o", "/no/such/folder/%p.vtrk", "echo", "ran"), 2, "/no/such/folder")
+def test_output_that_cannot_be_written_keeps_no_program_from_running():
+    done = vramtrack("run", "-o", "/proc/no/such/folder/%p.vtrk", "sh", "-c", "echo ran; exit 3")
+    one_line(done, 3, "/proc/no/such/folder", "runs unrecorded")
+    equal(done.stdout, b"ran\n", "output")
 
 
 def test_foreign_files_are_named_with_the_reason():

@@ -86,8 +86,13 @@ def test_read_only_folder():
         untouched(folder)
 
 
-def test_nonexistent_folder():
-    untouched(harness.scratch() / "no/such/folder")
+def test_a_folder_that_cannot_be_made():
+    untouched("/proc/no/such/folder")
+
+
+def test_a_missing_folder_is_made():
+    traced = harness.trace(PROGRAM, output=harness.scratch() / "no/such/folder")
+    harness.equal((traced.code, len(traced.captures)), (0, 1), "exit code and captures")
 
 
 harness.main()

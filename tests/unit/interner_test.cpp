@@ -90,7 +90,7 @@ TEST(Interner, threads_agree_on_ids) {
   std::vector<std::thread> threads;
   for (int t = 0; t < 4; t++)
     threads.emplace_back([&, t] {
-      for (uint32_t i = 1; i < 5000; i++) ids[t].push_back(intern(capture, {i, i % 100 + 1, i % 10 + 1}).id);
+      for (uint32_t i = 1; i < 5000; i++) ids[t].push_back(intern(capture, {i % 2000 + 1, i % 100 + 1, i / 2000 + 1}).id);
     });
   for (std::thread& thread : threads) thread.join();
   for (int t = 1; t < 4; t++) EXPECT_EQ(ids[t], ids[0]);

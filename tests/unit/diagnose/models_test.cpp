@@ -54,6 +54,26 @@ TEST(models, kept_models_own_their_gradients_and_moments) {
   EXPECT_EQ(leak.sites.front().category, "parameter");
 }
 
+// zero_grad lets each step's gradients go; those of a model's last step stay with it.
+TEST(models, kept_models_own_the_last_of_many_gradients) {
+  Story story;
+  for (int epoch = 0; epoch < 8; ++epoch) {
+    Model model(story, in_loop(story));
+    const Line loop = story.line("train.py", 9);
+    std::vector<Story::BlockId> gradients;
+    for (int i = 0; i < 18; ++i) {
+      for (const Story::BlockId gradient : gradients) story.free(gradient);
+      gradients.clear();
+      for (int layer = 0; layer < 4; ++layer) gradients.push_back(story.alloc(story.in_backward(loop, "AddmmBackward0"), kWeight));
+      story.backward_pass();
+      story.step();
+    }
+  }
+  const Heap heap = story.end();
+  EXPECT_EQ(said(heap), "repeated-model-construction/leak");
+  EXPECT_EQ(finding(heap, "repeated-model-construction").bytes, story.live_bytes());
+}
+
 TEST(models, models_kept_by_a_cache_are_found_without_steps) {
   Story story;
   for (int request = 0; request < 40; ++request) {

@@ -77,6 +77,34 @@ TEST(retained, graphs_of_every_other_iteration_are_intermediates) {
   EXPECT_EQ(said(story.end()), "retained-intermediates/leak");
 }
 
+// Every line keeps one tensor; what the activation took in is freed all the same.
+TEST(retained, a_graph_on_several_lines_is_no_pile_of_results) {
+  Story story;
+  const Line hidden = story.line("train.py", 24, "watch"), probe = story.line("train.py", 25, "watch");
+  for (int i = 0; i < 150; ++i) {
+    story.keep(story.at(story.line("train.py", 29), "randn"), kTensor);
+    story.pass(story.in_forward(hidden, "addmm"), 2 * kTensor);
+    story.keep(story.in_forward(hidden, "relu"), 2 * kTensor);
+    story.keep(story.in_forward(probe, "addmm"), kTensor);
+    story.pass(story.in_forward(probe, "square"), kTensor);
+    story.step();
+  }
+  EXPECT_EQ(said(story.end()), "retained-intermediates/leak");
+}
+
+TEST(retained, a_few_gradients_among_them_are_no_graph_of_gradients) {
+  Story story;
+  Model model(story);
+  for (int i = 0; i < 100; ++i) {
+    model.forward(true);
+    story.keep(story.in_backward(model.call, "AddmmBackward0"), kTensor / 8);
+    story.backward_pass();
+    story.step();
+  }
+  const Finding leak = finding(story.end(), "retained-intermediates");
+  EXPECT_EQ(leak.evidence.back().find("create_graph"), std::string::npos) << leak.evidence.back();
+}
+
 TEST(retained, a_leak_that_starts_late_is_found) {
   Story story;
   Model model(story);
