@@ -62,9 +62,10 @@ Cause cause_of_kept_graph(const Examination& exam, std::span<const SiteIndex> si
                       "tensor that has a `grad_fn` (nor an exception) in a list.", place)};
 }
 
-// Activations name the line that a person knows; the batch fed in is larger at times, but made elsewhere.
-void put_activations_first(Finding& finding) {
-  std::ranges::stable_partition(finding.sites, [](const FindingSite& site) { return site.category == "activation"; });
+// The lines where layers run are the ones a person knows; the batch fed in is larger at times, but made elsewhere.
+void put_layers_first(const Heap& heap, Finding& finding) {
+  const std::set<std::string> layers = lines_with_layers(heap);
+  std::ranges::stable_partition(finding.sites, [&](const FindingSite& site) { return layers.contains(place_text(heap, site.stack)); });
 }
 
 Finding retained_intermediates(Examination& exam, std::span<const SiteIndex> tensors) {
@@ -73,7 +74,7 @@ Finding retained_intermediates(Examination& exam, std::span<const SiteIndex> ten
   for (SiteIndex i : tensors) iterations = std::max(iterations, births_of(exam.heap.sites[i]).iterations);
   const Confidence sure = iterations >= kSureIterations ? Confidence::kHigh : Confidence::kMedium;
   Finding finding = make_finding(exam, "retained-intermediates", Severity::kLeak, sure, shares_held(exam, tensors));
-  put_activations_first(finding);
+  put_layers_first(exam.heap, finding);
   const std::string place = place_text(exam.heap, finding.sites.front().stack);
   const Cause cause = cause_of_kept_graph(exam, tensors, place);
   finding.title = fmt::format("Intermediate results of the forward pass at {} are kept: {}", place, size_text(finding.bytes));

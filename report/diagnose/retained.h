@@ -1,7 +1,9 @@
 // Are the tensors that pile up a kept graph's intermediates, or results kept one by one?
 #pragma once
 
+#include <set>
 #include <span>
+#include <string>
 
 #include "report/diagnose/examination.h"
 
@@ -15,6 +17,10 @@ struct Piles {
 };
 
 Piles sort_piles(const Examination&, std::span<const SiteIndex>);
+
+// The user's lines on which layers ran. A function applied to a layer's output there, as in torch.relu(layer(x)), is as good as
+// a layer.
+std::set<std::string> lines_with_layers(const Heap&);
 
 // A graph is kept when one line of forward code leaves more behind than the one result it has to give.
 bool are_intermediates(const Examination&, std::span<const SiteIndex>);

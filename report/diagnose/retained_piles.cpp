@@ -28,8 +28,8 @@ bool is_forward(const Heap& heap, const Site& site) { return phase(heap, site.st
 
 // A layer's output that went while others piled up. A kept graph lets go of some (what an activation function took in), kept
 // results of nearly all.
-bool is_freed_layer(const Examination& exam, const Site& site) {
-  return site.allocations > 8 && site.frees + 2 >= site.allocations && site.size_max > kScalarBytes && is_forward(exam.heap, site);
+bool is_freed_layer(const Site& site) {
+  return site.allocations > 8 && site.frees + 2 >= site.allocations && site.size_max > kScalarBytes;
 }
 
 // Of one site in a layer's forward: what one layer after the other makes stays. The last outputs of several models are also
@@ -74,6 +74,14 @@ Piles sort_piles(const Examination& exam, std::span<const SiteIndex> sites) {
   return piles;
 }
 
+std::set<std::string> lines_with_layers(const Heap& heap) {
+  std::set<std::string> lines;
+  for (const Site& site : heap.sites) {
+    if (is_forward(heap, site)) lines.insert(place_text(heap, site.stack));
+  }
+  return lines;
+}
+
 bool are_intermediates(const Examination& exam, std::span<const SiteIndex> tensors) {
   if (std::ranges::any_of(tensors, [&](SiteIndex i) { return keeps_layer_after_layer(exam, i); })) return true;
   if (tensors.size() < 2) return false;
@@ -81,10 +89,11 @@ bool are_intermediates(const Examination& exam, std::span<const SiteIndex> tenso
   std::map<std::string, int> kept_of_line;
   for (SiteIndex i : tensors) ++kept_of_line[place_text(exam.heap, exam.heap.sites[i].stack)];
   if (std::ranges::any_of(kept_of_line, [](const auto& line) { return line.second >= 2; })) return true;
-  const auto kept_layers = std::ranges::count_if(tensors, [&](SiteIndex i) { return is_forward(exam.heap, exam.heap.sites[i]); });
   const auto freed_layers = std::ranges::count_if(exam.heap.sites, [&](const Site& site) {
-    return is_freed_layer(exam, site) && kept_of_line.contains(place_text(exam.heap, site.stack));
+    return is_freed_layer(site) && is_forward(exam.heap, site) && kept_of_line.contains(place_text(exam.heap, site.stack));
   });
+  const std::set<std::string> forward = lines_with_layers(exam.heap);
+  const auto kept_layers = std::ranges::count_if(kept_of_line, [&](const auto& line) { return forward.contains(line.first); });
   return kept_layers >= 2 && kept_layers >= freed_layers;
 }
 

@@ -84,7 +84,7 @@ TEST(retained, a_graph_on_several_lines_is_no_pile_of_results) {
   for (int i = 0; i < 150; ++i) {
     story.keep(story.at(story.line("train.py", 29), "randn"), kTensor);
     story.pass(story.in_forward(hidden, "addmm"), 2 * kTensor);
-    story.keep(story.in_forward(hidden, "relu"), 2 * kTensor);
+    story.keep(story.at(hidden, "relu"), 2 * kTensor);
     story.keep(story.in_forward(probe, "addmm"), kTensor);
     story.pass(story.in_forward(probe, "square"), kTensor);
     story.step();
