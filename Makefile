@@ -178,7 +178,10 @@ $(BUILD)/bench/simulator_bench: tests/bench/simulator_bench.cpp | sim
 $(BUILD)/bench/recorder_bench: $(call test_obj,tests/bench/recorder_bench.cpp) $(BUILD)/libinterpose.a
 	@mkdir -p $(@D)
 	$(Q)$(CXX) $(common) -o $@ $^ -lbenchmark -pthread -ldl
-bench: all sim $(bench_programs)
+$(BUILD)/bench/cpu_reports.so: tests/bench/cpu_reports.cpp
+	@mkdir -p $(@D)
+	$(Q)$(CXX) $(common) -fPIC -shared -o $@ $<
+bench: all sim $(bench_programs) $(BUILD)/bench/cpu_reports.so
 	$(Q)BUILD=$(BUILD) tests/bench/run
 .PHONY: bench
 
