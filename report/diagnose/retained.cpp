@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <optional>
 
 #include "report/categories.h"
 #include "report/diagnose/families.h"
@@ -34,12 +35,27 @@ bool keeps_graph_of_gradients(const Examination& exam, std::span<const SiteIndex
   return static_cast<double>(by_backward) >= kGradientsOfAGraph * static_cast<double>(all);
 }
 
+// The function whose forward passes are kept, if it is one and no backward pass was called from it. Module-level code is none: it
+// is below every call.
+std::optional<std::string> function_without_backward(const Heap& heap, const Stack& forward) {
+  const std::optional<Location> made = user_line(heap, forward);
+  if (!made || made->function.empty() || made->function == "<module>") return std::nullopt;
+  const auto runs_backward = [&](const Site& site) {
+    return phase(heap, site.stack) == Phase::kBackward && std::ranges::any_of(locations(heap, site.stack), [&](const Location& at) {
+             return at.function == made->function && at.file == made->file;
+           });
+  };
+  if (std::ranges::any_of(heap.sites, runs_backward)) return std::nullopt;
+  return made->function;
+}
+
 // What the backward passes of the process tell about tensors that should have gone with one.
 struct Cause {
   std::string evidence, advice;
 };
 
-Cause cause_of_kept_graph(const Examination& exam, std::span<const SiteIndex> sites, const std::string& place) {
+Cause cause_of_kept_graph(const Examination& exam, std::span<const SiteIndex> sites, const Stack& stack) {
+  const std::string place = place_text(exam.heap, stack);
   const Process& process = exam.heap.process;
   const Births births = births_of_all(exam.heap, sites);
   if (process.backward_passes == 0) {
@@ -55,6 +71,11 @@ Cause cause_of_kept_graph(const Examination& exam, std::span<const SiteIndex> si
     return {fmt::format("{} backward passes ran, and some of the survivors were made by them: the graph of the gradients is kept "
                         "(`create_graph=True`)", process.backward_passes),
             "Use `torch.autograd.grad` instead of `backward(create_graph=True)`, or set every `.grad` to None before the next step."};
+  }
+  if (const auto function = function_without_backward(exam.heap, stack)) {
+    return {fmt::format("{} backward passes ran, but none was called from {}(), where these were made", process.backward_passes, *function),
+            fmt::format("If {0}() needs no gradients, wrap it in `torch.no_grad()` and accumulate `.item()`; if it does, keep nothing "
+                        "that has a `grad_fn` beyond its backward pass: `.detach()` what is carried on from {1}.", *function, place)};
   }
   return {fmt::format("{} backward passes ran and did not free these: `retain_graph=True`, a state carried over undetached, a path "
                       "that no backward goes through, or an exception that keeps its frames", process.backward_passes),
@@ -76,7 +97,7 @@ Finding retained_intermediates(Examination& exam, std::span<const SiteIndex> ten
   Finding finding = make_finding(exam, "retained-intermediates", Severity::kLeak, sure, shares_held(exam, tensors));
   put_layers_first(exam.heap, finding);
   const std::string place = place_text(exam.heap, finding.sites.front().stack);
-  const Cause cause = cause_of_kept_graph(exam, tensors, place);
+  const Cause cause = cause_of_kept_graph(exam, tensors, finding.sites.front().stack);
   finding.title = fmt::format("Intermediate results of the forward pass at {} are kept: {}", place, size_text(finding.bytes));
   finding.evidence = {
       fmt::format("{} of {} in the forward pass survive, over {} iterations", count_text(births.blocks, "block"),

@@ -77,6 +77,22 @@ TEST(retained, graphs_of_every_other_iteration_are_intermediates) {
   EXPECT_EQ(said(story.end()), "retained-intermediates/leak");
 }
 
+TEST(retained, validation_beside_training_is_told_to_use_no_grad) {
+  Story story;
+  Model model(story);
+  const Line training = story.line("train.py", 12, "train_epoch");
+  for (int i = 0; i < 60; ++i) {
+    story.pass(story.in_forward(training, "relu"), kTensor);
+    story.pass(story.in_backward(training, "AddmmBackward0"), kTensor);
+    story.backward_pass();
+    story.step();
+    model.forward(true);
+  }
+  const Finding leak = finding(story.end(), "retained-intermediates");
+  EXPECT_NE(leak.evidence.back().find("none was called from evaluate()"), std::string::npos) << leak.evidence.back();
+  EXPECT_NE(leak.advice.find("no_grad"), std::string::npos) << leak.advice;
+}
+
 // Every line keeps one tensor; what the activation took in is freed all the same.
 TEST(retained, a_graph_on_several_lines_is_no_pile_of_results) {
   Story story;
