@@ -28,6 +28,13 @@ std::string escaped(const std::string& directory) {
   return text;
 }
 
+// One that is not there yet is made, unless the name is that of a capture or of many.
+bool means_directory(const std::string& wanted) {
+  std::error_code error;
+  const bool names_captures = wanted.ends_with(".vtrk") || wanted.find('%') != std::string::npos;
+  return wanted.ends_with('/') || fs::is_directory(wanted, error) || (!names_captures && !fs::exists(wanted, error));
+}
+
 struct Destination {
   std::string directory;  // as it is; "" if it has place-holders of its own
   std::string pattern;    // absolute
@@ -37,7 +44,7 @@ Destination destination(const std::string& wanted) {
   std::error_code error;
   const std::string here = fs::current_path(error).string();
   if (wanted.empty()) return {here, escaped(here) + "/" + kDefaultName};
-  if (wanted.ends_with('/') || fs::is_directory(wanted, error)) {
+  if (means_directory(wanted)) {
     fs::create_directories(wanted, error);
     std::string directory = fs::absolute(wanted, error).lexically_normal().string();
     if (directory.size() > 1 && directory.ends_with('/')) directory.pop_back();
