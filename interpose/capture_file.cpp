@@ -83,12 +83,31 @@ bool same_file(const CaptureFile& file, int fd) {
   return fstat(fd, &st) == 0 && st.st_dev == file.device && st.st_ino == file.inode;
 }
 
+// Moves a descriptor to where programs that count on low numbers, or close the first few, do not meet it.
+int out_of_the_way(int fd) {
+  constexpr int kHigh = 900;
+  const int high = static_cast<int>(syscall(SYS_fcntl, fd, F_DUPFD_CLOEXEC, kHigh));
+  if (high < 0) return fd;
+  sys::close(fd);
+  return high;
+}
+
+bool have_file(CaptureFile& file) {
+  if (same_file(file, file.fd)) return true;
+  const int fd = sys::open(file.path, O_RDWR | O_NOFOLLOW);
+  if (fd < 0) return fail(file, StopReason::kMapFailed, errno);
+  if (!same_file(file, fd)) {
+    sys::close(fd);
+    return fail(file, StopReason::kMapFailed, ENOENT);
+  }
+  file.fd = out_of_the_way(fd);
+  return true;
+}
+
 bool add_chunk(CaptureFile& file, TableId id, uint32_t chunk) {
-  sys::Fd fd(sys::open(file.path, O_RDWR | O_NOFOLLOW));
-  if (!fd) return fail(file, StopReason::kMapFailed, errno);
-  if (!same_file(file, fd.fd)) return fail(file, StopReason::kMapFailed, ENOENT);
+  if (!have_file(file)) return false;
   const uint64_t offset = file.used_bytes;
-  if (!extend(file, fd.fd, chunk_bytes(id, chunk))) return false;
+  if (!extend(file, file.fd, chunk_bytes(id, chunk))) return false;
   file.header->total_size_hint = file.used_bytes;
   file.chunks[id][chunk] = file.base + offset;
   file.header->tables[id].chunks[chunk].store(offset, std::memory_order_release);  // pairs with the reader's acquire
@@ -159,18 +178,16 @@ bool ensure_or_stop(CaptureFile& file, TableId id, uint64_t first, uint64_t coun
 bool create_capture_file(CaptureFile& file, const char* path) {
   if (strlen(path) >= sizeof file.path) return fail(file, StopReason::kMapFailed, ENAMETOOLONG);
   strcpy(file.path, path);
-  sys::Fd fd(sys::open(path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW, 0600));
-  if (!fd) return fail(file, reason_of(errno), errno);
+  const int fd = sys::open(path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW, 0600);
+  if (fd < 0) return fail(file, reason_of(errno), errno);
+  file.fd = out_of_the_way(fd);
   struct stat st;
-  fstat(fd.fd, &st);
+  fstat(file.fd, &st);
   file.device = st.st_dev;
   file.inode = st.st_ino;
-  if (!reserve_addresses(file)) {
-    sys::unlink(path);
-    return false;
-  }
-  if (!extend(file, fd.fd, initial_size())) {
-    munmap(file.base, file.reserved_bytes);
+  if (!reserve_addresses(file) || !extend(file, file.fd, initial_size())) {
+    if (file.base) munmap(file.base, file.reserved_bytes);
+    sys::close(file.fd);
     sys::unlink(path);
     return false;
   }

@@ -2,8 +2,9 @@
 //
 // Addresses are stable: a large range is reserved once, and the file's extents are mapped into it one after the other, so
 // offset + base is the record for the life of the process. Blocks of the file are allocated on disk before they are mapped;
-// a full disk is a failed growth, never a SIGBUS. No descriptor stays open in the program: growing opens the file by its path
-// and checks that it still is the same file.
+// a full disk is a failed growth, never a SIGBUS. One descriptor is kept, out of the way of the program's, since the file may not
+// be opened again later (no descriptors left, root privileges dropped). The program may close it and get its number for a file
+// of its own: growing checks that it still is our file, and opens that by its path if not.
 #pragma once
 
 #include <atomic>
@@ -39,6 +40,7 @@ struct CaptureFile {
   Lock lock;                 // growth and appends
   uint64_t reserved_bytes;   // of address space
   uint64_t used_bytes;       // of the file, and mapped
+  int fd;
   uint64_t device, inode;    // identity of the file
   std::atomic<bool> stopped;
   format::StopReason failure;  // why creating or growing failed

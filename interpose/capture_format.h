@@ -195,9 +195,11 @@ struct Site {
   uint64_t size_changes;      // allocations whose size differs from the one before
   // Freed blocks by lifetime in steps: 0, 1, 2-3, 4-7, ... the last bucket is open. Meaningful where steps are known.
   uint32_t lifetime_steps[kLifetimeBuckets];
-  uint32_t freed_by_gc, reserved;
+  // A level of live blocks: raised to their number whenever that exceeds it by an eighth, with the allocations made by then. In
+  // a pool of bounded size it comes to rest while allocations go on; a leak keeps raising it.
+  uint64_t level_blocks, level_allocations;
 };
-static_assert(sizeof(Site) == 240);
+static_assert(sizeof(Site) == 248);
 
 // Floors of a site's live bytes: point i is the least over the windows [i << scale, (i + 1) << scale). A window is one step
 // once steps are known, else one allocation of the space. When points run out, neighbours merge (minimum) and scale rises.

@@ -56,7 +56,7 @@ uint64_t nanoseconds(clockid_t clock) {
 }
 
 uint32_t environment_list(Interner& interner) {
-  char list[4096];
+  static char list[4096];
   size_t used = 0;
   for (const char* name : kVariables) {
     const char* value = getenv(name);
@@ -108,7 +108,7 @@ void expand(const char* pattern, Text& text) {
       text.add({p, 1});
       continue;
     }
-    char buffer[4096], host[256];
+    static char buffer[4096], host[256];  // one recording starts at a time, perhaps on a small stack
     switch (*++p) {
       case 'n': text.add(program_name(buffer)); break;
       case 'p': text.add_number(getpid()); break;

@@ -68,7 +68,14 @@ class Symbols {
     constexpr uint16_t kHidden = 0x8000;  // of a version: not the default one
     const ElfW(Sym)& symbol = symbols_[i];
     return symbol.st_shndx != SHN_UNDEF && ELF64_ST_TYPE(symbol.st_info) == STT_FUNC &&
-           !(versions_ && versions_[i] & kHidden) && strcmp(strings_ + symbol.st_name, name) == 0;
+           !(versions_ && versions_[i] & kHidden) && equal(strings_ + symbol.st_name, name);
+  }
+
+  // Not strcmp: in a program built with a sanitizer that is the sanitizer's, which may not be ready when it looks up its own.
+  static bool equal(const char* a, const char* b) {
+    for (; *a && *a == *b; ++a, ++b) {
+    }
+    return *a == *b;
   }
 
   static uint32_t gnu_hash(const char* name) {

@@ -108,7 +108,7 @@ int visit(dl_phdr_info* info, size_t, void* data) {
     *known = modules.loaded[--modules.count];
   }
   if (modules.count == Modules::kMax) return 0;
-  char buffer[4096];
+  static char buffer[4096];  // the interner's lock is held, and the stack may be small
   module.path = intern_string_held(walk.interner, path_of(*info, first, buffer));
   if (const uint32_t id = append(walk.file, format::kModules, &module))
     modules.loaded[modules.count++] = {module.begin, module.end, id, true};

@@ -4,8 +4,10 @@
 #include <cstdlib>
 #include <cstring>
 #include <dlfcn.h>
+#include <poll.h>
 #include <pthread.h>
 #include <sched.h>
+#include <sys/stat.h>
 
 #include "interpose/call.h"
 #include "interpose/events.h"
@@ -42,7 +44,8 @@ struct Found {
   PythonInterpreter python;
 };
 Found found;
-std::atomic<bool> finding, loader_asked, python_found;
+std::atomic<bool> loader_asked, python_found;
+std::atomic<pid_t> finder;  // the process a thread of which is looking; another's means nobody, it was left by a fork
 std::atomic<uint32_t> prepare_calls;
 
 void clear_page_in_child() {  // for kernels without MADV_WIPEONFORK
@@ -65,11 +68,33 @@ ProcessPage* this_process() {
   return page ? page : make_process_page();
 }
 
-// One line on stderr, in one write. Only what is an error is said, so quiet runs hear it too.
+// Lines for the `vramtrack run` above us: the path of a capture, or "!" and why there is none or no more of it.
+void append_to_manifest(const char* line, size_t size) {
+  const char* manifest = settings().manifest;
+  sys::Fd fd(*manifest ? sys::open(manifest, O_WRONLY | O_APPEND | O_NOFOLLOW) : -1);
+  if (fd) sys::write(fd.fd, line, size);
+}
+
+bool is_the_stderr_of_the_start() {
+  struct stat st;
+  return fstat(2, &st) == 0 && st.st_dev == settings().stderr_device && st.st_ino == settings().stderr_inode;
+}
+
+void write_to_stderr(const char* line, size_t size) {
+  pollfd can_write = {2, POLLOUT, 0};
+  if (!is_the_stderr_of_the_start() || poll(&can_write, 1, 0) != 1 || can_write.revents != POLLOUT) return;
+  sys::write(2, line, size);
+}
+
+// One line for the user. Under `vramtrack run` that is who says it, when the program has ended: its stderr may be closed, a full
+// pipe, or by now another file. Else we write, in one write, only if that cannot block, and without a SIGPIPE.
 void say(const char* what, const char* path, const char* why) {
-  char line[4600];
-  const int n = snprintf(line, sizeof line, "vramtrack: %s%s%s: %s; the program goes on unrecorded\n", what, *path ? " " : "", path, why);
-  if (n > 0) sys::write(2, line, static_cast<size_t>(n) < sizeof line ? n : sizeof line - 1);
+  static char line[4600];  // said when recording starts or stops, never both at once; a thread's stack may be small
+  const char* format = *settings().manifest ? "!%s%s%s: %s; the program went on unrecorded\n"
+                                            : "vramtrack: %s%s%s: %s; the program goes on unrecorded\n";
+  const int n = snprintf(line, sizeof line, format, what, *path ? " " : "", path, why);
+  const size_t size = n < 0 ? 0 : static_cast<size_t>(n) < sizeof line ? n : sizeof line - 1;
+  *settings().manifest ? append_to_manifest(line, size) : write_to_stderr(line, size);
 }
 
 void at_exit(int status, void*) {
@@ -86,30 +111,22 @@ void register_exit() {
   if (!done) done = on_exit(at_exit, nullptr) == 0;
 }
 
-// Tells the `vramtrack run` above us what became of this process's capture: its path, or "!" and the path it could not have.
-void append_to_manifest(const char* mark, const char* capture) {
-  const char* manifest = settings().manifest;
-  if (!*manifest) return;
-  char line[4100];
-  const int n = snprintf(line, sizeof line, "%s%s\n", mark, capture);
-  sys::Fd fd(sys::open(manifest, O_WRONLY | O_APPEND | O_NOFOLLOW));
-  if (fd && n > 0) sys::write(fd.fd, line, n);
-}
-
 bool create_file(CaptureFile& file) {
-  char path[sizeof file.path];
+  static char path[sizeof file.path];  // one recording starts at a time, perhaps on a small stack
   for (int attempt = 0; attempt < kNameAttempts; attempt++) {
     if (!capture_path(settings().output, attempt, path, sizeof path)) {
       say("the name of the capture is too long", "", settings().output);
-      append_to_manifest("!", settings().output);
       return false;
     }
     if (create_capture_file(file, path)) return true;
     if (file.failure_errno != EEXIST) break;
   }
   say("cannot create", path, strerrordesc_np(file.failure_errno) ? strerrordesc_np(file.failure_errno) : "unknown error");
-  append_to_manifest("!", path);
   return false;
+}
+
+void note_unwinder(format::Header& header) {
+  header.unwinder = settings().native_stacks ? found.unwinder.state : format::UnwinderState::kOff;
 }
 
 void note_python(format::Header& header) {
@@ -127,9 +144,16 @@ void connect(Recording& r) {
   r.stacks.unwinder = &found.unwinder;
   r.stacks.python_on = settings().python_stacks;
   r.stacks.native_on = settings().native_stacks;
+  r.stacks.unwinder_ready = &loader_asked;
   r.stacks.native_depth = settings().native_depth;
   r.stacks.unwinds = &r.file.header->native_unwinds;
   r.stacks.backward_marker = intern_marker_frame(r.interner, "backward");
+}
+
+void tell_capture(CaptureFile& file) {
+  static char line[sizeof file.path + 1];
+  const int n = snprintf(line, sizeof line, "%s\n", file.path);
+  append_to_manifest(line, n);
 }
 
 // A fork takes one thread along; what the others were in the middle of stays so for ever.
@@ -150,10 +174,10 @@ Recording* start() {
   connect(*r);
   format::Header& header = *r->file.header;
   describe_process(header, r->interner);
-  header.unwinder = settings().native_stacks ? found.unwinder.state : format::UnwinderState::kOff;
+  note_unwinder(header);
   note_python(header);
   register_exit();
-  append_to_manifest("", r->file.path);
+  tell_capture(r->file);
   return r;
 }
 
@@ -212,6 +236,15 @@ void look_for_python() {
   if (Recording* r = present_recording()) note_python(*r->file.header);
 }
 
+void ask_loader() {
+  prepare_thread_states();
+  Unwinder unwinder = {};
+  if (settings().native_stacks) load_unwinder(unwinder);
+  found.unwinder = unwinder;
+  loader_asked.store(true, std::memory_order_release);  // pairs with stacks_ready
+  if (Recording* r = present_recording()) note_unwinder(*r->file.header);
+}
+
 bool is_power_of_two(uint32_t n) { return (n & (n - 1)) == 0; }
 
 }  // namespace
@@ -246,14 +279,11 @@ void prepare_recording() {
                        is_power_of_two(prepare_calls.fetch_add(1, std::memory_order_relaxed)));
   if (!wanted) return;
   OwnWork work;
-  if (!work.entered() || settings().secure || finding.exchange(true)) return;
-  if (!loader_asked.load(std::memory_order_relaxed)) {
-    prepare_thread_states();
-    if (settings().native_stacks) load_unwinder(found.unwinder);
-    loader_asked.store(true, std::memory_order_release);
-  }
+  const pid_t self = getpid();
+  if (!work.entered() || settings().secure || finder.exchange(self) == self) return;  // nobody waits: it may hold the loader's lock
+  if (!loader_asked.load(std::memory_order_relaxed)) ask_loader();
   if (!python_found.load(std::memory_order_relaxed) && settings().python_stacks) look_for_python();
-  finding.store(false);
+  finder.store(0);
 }
 
 }  // namespace vramtrack

@@ -86,7 +86,13 @@ void add_live(Site& site, Space& space, uint64_t size, const Moment& at) {
   space.live_bytes += size;
   space.live_blocks++;
   if (site.live_bytes > site.max_live_bytes) site.max_live_bytes = site.live_bytes;
-  if (site.live_blocks > site.max_live_blocks) site.max_live_blocks = site.live_blocks;
+  if (site.live_blocks > site.max_live_blocks) {
+    site.max_live_blocks = site.live_blocks;
+    if (site.live_blocks > site.level_blocks + site.level_blocks / 8) {
+      site.level_blocks = site.live_blocks;
+      site.level_allocations = site.allocations;
+    }
+  }
   if (space.live_bytes > space.peak_bytes) {
     space.peak_bytes = space.live_bytes;
     space.peak_number++;

@@ -21,7 +21,8 @@ void* find(const char* name, const void* return_address) {
   void* next = next_after_us(name);
   void* object = object_of(return_address);
   void* own = object ? real_dlsym()(object, name) : nullptr;
-  if (own && in_this_library(own)) own = nullptr;
+  // Neither we nor the caller itself: another interposer's own cudaMalloc looks for what lies behind it.
+  if (own && (in_this_library(own) || object_of(own) == object)) own = nullptr;
   void* found = next;
   if (!next || (own && object_name(next).starts_with("libcudart.so"))) found = own;
   if (!found) {

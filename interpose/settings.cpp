@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <sys/auxv.h>
+#include <sys/stat.h>
 
 #include "interpose/lock.h"
 
@@ -37,6 +38,11 @@ uint64_t number(const char* name, int base, uint64_t fallback) {
 
 void read_environment() {
   values.secure = getauxval(AT_SECURE) != 0;
+  struct stat st;
+  if (fstat(2, &st) == 0) {
+    values.stderr_device = st.st_dev;
+    values.stderr_inode = st.st_ino;
+  }
   values.output = copy_of("VRAMTRACK_OUTPUT", "%n.%p.vtrk", output_copy);
   values.manifest = copy_of("VRAMTRACK_MANIFEST", "", manifest_copy);
   values.run_id = number("VRAMTRACK_RUN_ID", 16, 0);

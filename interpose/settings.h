@@ -1,7 +1,7 @@
 // What the environment asks of the library: one variable per option of `vramtrack run`, read once.
 //
 //   VRAMTRACK_OUTPUT        where captures go: a pattern with %n program, %p pid, %r rank, %h host; default "%n.%p.vtrk"
-//   VRAMTRACK_MANIFEST      a file that gets one line per process: its capture's path, "!" before it if it could not be made
+//   VRAMTRACK_MANIFEST      a file that gets lines: the path of each capture made; "!" and a message for the user
 //   VRAMTRACK_RUN_ID        hex number that names the `vramtrack run`
 //   VRAMTRACK_CPU           1: record PyTorch's CPU tensors too
 //   VRAMTRACK_STACKS        python, native, both (default), none
@@ -23,6 +23,7 @@ struct Settings {
   uint32_t native_depth;
   pid_t only_pid;  // 0 = all
   bool secure;     // a set-uid process: nothing may be done
+  uint64_t stderr_device, stderr_inode;  // what descriptor 2 was at first
 };
 
 // Safe from any thread; the first call reads the environment.

@@ -34,13 +34,12 @@ Recorder::SpaceState* add_space(Recorder& r, const SpaceKey& key) {
   if (Recorder::SpaceState* made = find_space(r, key)) return made;
   const uint32_t n = r.space_count.load(std::memory_order_relaxed);
   if (n == Recorder::kMaxSpaces) return nullptr;
-  static constexpr Space kEmpty = {};
-  Space space = kEmpty;
-  space.layer = key.layer;
+  const uint32_t id = append_empty(*r.file, kSpaces, 1);  // too large for a small thread's stack
+  if (!id) return nullptr;
+  Space& space = space_record(r, id);
   space.memory = key.memory;
   space.device = static_cast<int16_t>(key.device);
-  const uint32_t id = append(*r.file, kSpaces, &space);
-  if (!id) return nullptr;
+  space.layer = key.layer;
   r.spaces[n] = {key, id, key.layer == Layer::kDriver ? &r.driver : &r.torch[n]};
   r.space_count.store(n + 1, std::memory_order_release);  // pairs with find_space
   return &r.spaces[n];

@@ -69,7 +69,7 @@ StackRef resolve(const StackSources& sources, ThreadState& thread, Pieces& piece
 StackRef take_stack(const StackSources& sources, ThreadState& thread, CallSite site, Backward backward) {
   Pieces pieces;
   if (sources.python_on) read_python(sources, thread, pieces);
-  if (sources.native_on) read_native(sources, thread, site, pieces);
+  if (sources.native_on && sources.unwinder_ready->load(std::memory_order_acquire)) read_native(sources, thread, site, pieces);
   if (backward == Backward::kCaller) pieces.marker = sources.backward_marker;
   if (backward == Backward::kBorrower && pieces.python_count == 0)
     pieces.base = sources.lent_stack.load(std::memory_order_relaxed);

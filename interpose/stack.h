@@ -22,6 +22,7 @@ struct StackSources {
   uint32_t native_depth;
   const PythonInterpreter* python;
   const Unwinder* unwinder;
+  const std::atomic<bool>* unwinder_ready;  // false while another thread is still loading it
   uint32_t backward_marker;             // frame id
   std::atomic<uint64_t>* unwinds;       // counts the slow ones
   // The stack that calls backward, marker included, for the engine's threads; 0 = no backward runs.

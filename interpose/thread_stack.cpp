@@ -1,10 +1,9 @@
 // Finds the calling thread's stack without pthread_getattr_np.
 #include "interpose/thread_stack.h"
 
-#include <fcntl.h>
 #include <pthread.h>
-#include <sys/syscall.h>
-#include <unistd.h>
+
+#include "interpose/sys.h"
 
 // The first address above the main thread's frames, set by the dynamic linker. Weak, lest the linker be NEEDED for it.
 extern "C" [[gnu::weak]] void* __libc_stack_end;
@@ -19,9 +18,9 @@ constexpr uintptr_t kMainStackReach = 64u << 20;
 // Reads the lines of /proc/self/maps through a small buffer of its own.
 class MapsReader {
  public:
-  MapsReader() : fd_(open("/proc/self/maps", O_RDONLY | O_CLOEXEC)) {}
+  MapsReader() : fd_(sys::open("/proc/self/maps", O_RDONLY)) {}
   ~MapsReader() {
-    if (fd_ >= 0) close(fd_);
+    if (fd_ >= 0) sys::close(fd_);
   }
   MapsReader(const MapsReader&) = delete;
   MapsReader& operator=(const MapsReader&) = delete;
@@ -56,7 +55,7 @@ class MapsReader {
   int byte() {
     if (at_ == size_) {
       at_ = 0;
-      size_ = fd_ >= 0 ? read(fd_, buffer_, sizeof buffer_) : 0;
+      size_ = fd_ >= 0 ? sys::read(fd_, buffer_, sizeof buffer_) : 0;
       if (size_ <= 0) {
         size_ = 0;
         return -1;

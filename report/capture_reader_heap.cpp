@@ -236,6 +236,8 @@ bool Reader::make_site(const format::Site& from, Site& to) {
   to.size_max = from.size_max;
   to.size_last = from.size_last;
   to.new_max_sizes = from.new_max_sizes;
+  to.level_blocks = from.level_blocks;
+  to.level_allocations = from.level_allocations;
   to.size_changes = from.size_changes;
   to.allocs_over_live = from.allocs_over_live;
   std::copy_n(from.lifetime_steps, to.lifetime_steps.size(), to.lifetime_steps.begin());

@@ -87,6 +87,8 @@ struct Site {
   uint64_t first_serial = 0, last_serial = 0;
   uint64_t size_min = 0, size_max = 0, size_last = 0;
   uint32_t new_max_sizes = 0;      // allocations larger than every one before
+  uint64_t level_blocks = 0;       // live blocks at the last time their highest number rose by an eighth,
+  uint64_t level_allocations = 0;  // and the allocations made by then
   uint64_t size_changes = 0;       // allocations whose size differs from the one before
   uint64_t allocs_over_live = 0;   // allocations made while an earlier block of the site was live
   std::array<uint32_t, 8> lifetime_steps{};  // freed blocks that lived 0, 1, 2-3, 4-7, 8-15, ... steps

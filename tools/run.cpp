@@ -119,10 +119,11 @@ int run_command(const RunOptions& options) {
   if (child.exec_errno != 0) return not_executed(options.command[0], child.exec_errno);
 
   const std::vector<std::string> captures = output.collect(child.pid, child.end);
+  for (const std::string& message : output.messages()) say(message);
   bool failed = false;
   if (!captures.empty()) {
     failed = report_run(options, captures, suppressions);
-  } else if (!options.quiet && preload && !output.had_failures()) {
+  } else if (!options.quiet && preload && output.messages().empty()) {
     say_nothing_recorded(options);
   }
   output.clean_up();

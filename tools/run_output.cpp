@@ -107,7 +107,11 @@ void RunOutput::copy_at_intervals(int seconds) {
 
 std::vector<std::string> RunOutput::collect(pid_t pid, ProcessEnd end) {
   std::vector<std::string> captures = lines_of(manifest_);
-  had_failures_ = std::erase_if(captures, [](const std::string& line) { return line.starts_with('!'); }) != 0;
+  std::erase_if(captures, [&](const std::string& line) {
+    if (!line.starts_with('!')) return false;
+    messages_.push_back(line.substr(1));
+    return true;
+  });
   std::erase_if(captures, [](const std::string& capture) { return access(capture.c_str(), F_OK) != 0; });
   for (const std::string& capture : captures) write_process_end(capture, pid, run_id_, end);
   if (staging_) {

@@ -22,7 +22,8 @@ class RunOutput {
   RunOutput& operator=(const RunOutput&) = delete;
 
   const std::string& error() const { return error_; }        // why nothing can be recorded, "" = it can
-  bool had_failures() const { return had_failures_; }        // after collect(): a process could not make its capture
+  // What traced processes had to say, after collect(): why a capture could not be made, or ends before its program.
+  const std::vector<std::string>& messages() const { return messages_; }
   const std::string& pattern() const { return pattern_; }    // absolute, for the library
   const std::string& manifest() const { return manifest_; }  // the file each traced process adds its capture's path to
   uint64_t run_id() const { return run_id_; }
@@ -37,7 +38,7 @@ class RunOutput {
  private:
   std::string pattern_, manifest_, error_;
   uint64_t run_id_ = 0;
-  bool had_failures_ = false;
+  std::vector<std::string> messages_;
   std::unique_ptr<Staging> staging_;  // null: captures are written where they belong
 };
 

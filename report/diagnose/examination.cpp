@@ -61,7 +61,7 @@ std::string category_of_kept(const Heap& heap, const Site& site) {
 
 Examination examine(const Heap& heap) {
   Examination exam{heap, {}, std::vector<bool>(heap.sites.size())};
-  for (const Site& site : heap.sites) exam.growth.push_back(growth_of(site.curve));
+  for (const Site& site : heap.sites) exam.growth.push_back(growth_of(site));
   for (SiteIndex i = 0; i < heap.sites.size(); ++i) {
     const Site& site = heap.sites[i];
     const bool known_space = site.space >= 0 && static_cast<size_t>(site.space) < heap.spaces.size();

@@ -18,6 +18,11 @@ constexpr int kFewestRises = 3;          // twice more than at first is chance
 constexpr double kSlowing = 0.2;         // second half of the rise below this share of the first: it will settle
 constexpr int kLateRises = 8;            // a rise seen in the last part of the run only needs more points to be believed
 constexpr double kLatePart = 0.6;
+constexpr int kManyRises = 8;
+constexpr double kSlowingOfMany = 0.5;   // with so many rises a cache that fills up shows by half the rate
+constexpr double kRestsSince = 0.75;     // of the allocations: the number of blocks has not risen since
+constexpr double kPoolFrees = 0.25;      // of the allocations, at least: its members come and go
+constexpr uint64_t kFewestInPool = 3;    // one or two blocks that are replaced are no pool
 
 using Floors = std::span<const double>;
 
@@ -91,7 +96,19 @@ bool is_last_tooth(Floors floors, const std::vector<double>& kept, const Growth&
   return kept[last_bottom] - kept.front() < 0.25 * growth.bytes;
 }
 
+bool is_pool_at_rest(const Site& site) {
+  const double allocations = static_cast<double>(site.allocations);
+  return site.level_blocks >= kFewestInPool && static_cast<double>(site.level_allocations) < kRestsSince * allocations &&
+         static_cast<double>(site.frees) >= kPoolFrees * allocations;
+}
+
 }  // namespace
+
+Growth growth_of(const Site& site) {
+  Growth growth = growth_of(site.curve);
+  if (growth.shape == Shape::kRising && is_pool_at_rest(site)) growth.shape = Shape::kSettled;
+  return growth;
+}
 
 Growth growth_of(const Curve& curve) {
   Growth growth;
@@ -122,7 +139,7 @@ Growth growth_of(const Curve& curve) {
   }
   const size_t still = floors.size() - 1 - end;
   const bool settled = still >= kStillShare * points && still > kStillOverPause * static_cast<double>(pause);
-  const bool slowing = second_half < kSlowing * first_half;
+  const bool slowing = second_half < (growth.rises >= kManyRises ? kSlowingOfMany : kSlowing) * first_half;
   const bool too_few = growth.rises < (growth.begin > kLatePart ? kLateRises : kFewestRises);
   growth.shape = settled || slowing ? Shape::kSettled : too_few ? Shape::kFlat : Shape::kRising;
   return growth;

@@ -29,4 +29,8 @@ struct Growth {
 
 Growth growth_of(const Curve&);
 
+// The same, and settled when the number of blocks has long been at rest: a pool whose members are replaced by larger ones, or
+// come and go at random, has a rising floor for chance's sake.
+Growth growth_of(const Site&);
+
 }  // namespace vramtrack

@@ -7,13 +7,18 @@
 namespace vramtrack {
 namespace {
 
+constexpr uint64_t kManyBlocks = 32;  // more may be the beginning of a leak
+
 // An interpreter's or a framework's memory lives as long as its process by design.
 bool is_plain_program(const Process& process) { return process.python_version.empty() && process.torch_version.empty(); }
 
 Finding never_freed(Examination& exam, std::vector<Share> shares) {
-  Finding finding = make_finding(exam, "never-freed", Severity::kInfo, Confidence::kHigh, std::move(shares));
+  uint64_t blocks = 0;
+  for (const Share& share : shares) blocks += share.blocks;
+  const Confidence sure = blocks < kManyBlocks ? Confidence::kHigh : Confidence::kMedium;
+  Finding finding = make_finding(exam, "never-freed", Severity::kInfo, sure, std::move(shares));
   finding.bytes_per_step = 0;
-  finding.title = fmt::format("{} of {} were still allocated when the program ended; they never piled up: not a leak",
+  finding.title = fmt::format("{} of {} were still allocated when the program ended; no steady growth was seen",
                               count_text(finding.blocks, "block"), size_text(finding.bytes));
   finding.evidence = {fmt::format("made at {} and held to the end; the driver takes them back with the process",
                                   place_text(exam.heap, finding.sites.front().stack))};

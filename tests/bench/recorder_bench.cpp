@@ -18,6 +18,7 @@ struct Bench {
   Unwinder unwinder{};
   PythonInterpreter no_python{};
   StackSources sources{};
+  std::atomic<bool> ready{true};
 
   Bench() {
     load_unwinder(unwinder);
@@ -27,6 +28,7 @@ struct Bench {
     sources.native_depth = 40;
     sources.python = &no_python;
     sources.unwinder = &unwinder;
+    sources.unwinder_ready = &ready;
     sources.unwinds = &capture.header().native_unwinds;
   }
 };

@@ -190,5 +190,21 @@ TEST(driver, a_refusal_that_the_caching_allocator_overcame_is_not_reported) {
   EXPECT_EQ(said(story.end()), "");
 }
 
+// Each of thirty buffers is replaced when a larger one is wanted: every allocation is larger than the one it follows, and no
+// more than thirty ever live.
+TEST(driver, buffers_that_are_replaced_by_larger_ones_are_a_pool) {
+  Program program;
+  const auto site = program.malloc_at(12, "ensure");
+  std::vector<std::pair<Story::BlockId, uint64_t>> buffers;
+  for (int i = 0; i < 30; ++i) buffers.push_back({program.alloc(site, 64 * kKiB), 64 * kKiB});
+  for (int i = 0; i < 256; ++i) {
+    auto& [block, size] = buffers[static_cast<size_t>(i * 7 % 30)];
+    program.free(block);
+    size += 32 * kKiB;
+    block = program.alloc(site, size);
+  }
+  EXPECT_FALSE(says_leak(program.end()));
+}
+
 }  // namespace
 }  // namespace vramtrack

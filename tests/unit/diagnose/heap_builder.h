@@ -104,6 +104,9 @@ class Story {
     site.last_serial = serial, site.last_step = heap_.process.steps, site.last_time = now_;
     live_[serial] = {index, size, heap_.process.steps, now_};
     change(site, space, size, 1);
+    if (site.live_blocks > site.level_blocks + site.level_blocks / 8) {
+      site.level_blocks = site.live_blocks, site.level_allocations = site.allocations;
+    }
     remember(index, space);
     return serial;
   }
