@@ -58,6 +58,7 @@ uint32_t write_string(CaptureFile& file, std::string_view text) {
 uint32_t frame_locked(Interner& in, const Frame& frame) {
   uint64_t key = hash_mix(hash_mix(static_cast<uint64_t>(frame.kind), frame.function),
                           hash_mix(frame.file, uint64_t{frame.line} << 32 | frame.first_line));
+  key = hash_mix(key, hash_mix(frame.address, frame.module));
   const auto same = [&](uint32_t id) { return !memcmp(&record<Frame>(*in.file, format::kFrames, id), &frame, sizeof frame); };
   if (const uint32_t id = find_same(in.frames, key, same)) return id;
   const uint32_t id = append(*in.file, format::kFrames, &frame);
@@ -152,7 +153,7 @@ uint32_t intern_native_frame(Interner& in, uintptr_t return_address) {
   frame.address = return_address;
   frame.module = module_of(in.modules, in, *in.file, return_address - 1);
   forget_unloaded(in);
-  const uint32_t id = append(*in.file, format::kFrames, &frame);
+  const uint32_t id = frame_locked(in, frame);  // the same as before an unload, if its own module has stayed
   if (id) in.native_frames.insert(return_address, id);
   return id;
 }
