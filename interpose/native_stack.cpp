@@ -1,6 +1,8 @@
 // Reads the native stack: from the thread's table where it can be verified, else by unwinding, which fills the table.
 #include "interpose/native_stack.h"
 
+#include "interpose/sys.h"
+
 #include "interpose/hash.h"
 #include "interpose/native_table.h"
 
@@ -48,6 +50,7 @@ uint32_t bounded_depth(uint32_t max_depth) {
 }
 
 void unwind_stack(const Unwinder& unwinder, CallSite site, const NativeOptions& options, UnwoundStack& unwound) {
+  const sys::NoCancellation scope;
   const uint32_t max_depth = bounded_depth(options.max_depth);
   // One more than is shown, for it may be the interpreter's.
   unwound.count = unwind(unwinder, site, options.stop_begin, options.stop_end, unwound.frames, max_depth + 1);

@@ -164,6 +164,7 @@ void forget_parents_threads() {
 }
 
 Recording* start() {
+  const sys::NoCancellation scope;
   if (settings().secure || (settings().only_pid && settings().only_pid != getpid())) return nullptr;
   auto* r = static_cast<Recording*>(map_private(sizeof(Recording)));
   if (!r) return nullptr;
@@ -282,6 +283,7 @@ void prepare_recording() {
   OwnWork work;
   const pid_t self = getpid();
   if (!work.entered() || settings().secure || finder.exchange(self) == self) return;  // nobody waits: it may hold the loader's lock
+  const sys::NoCancellation scope;
   if (!loader_asked.load(std::memory_order_relaxed)) ask_loader();
   if (!python_found.load(std::memory_order_relaxed) && settings().python_stacks) look_for_python();
   finder.store(0);

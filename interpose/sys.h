@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <fcntl.h>
+#include <pthread.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -28,6 +29,15 @@ inline int unlink(const char* path) { return static_cast<int>(syscall(SYS_unlink
 inline int64_t readlink(const char* path, char* to, size_t size) {
   return syscall(SYS_readlinkat, AT_FDCWD, path, to, size);
 }
+
+// What we cannot keep from reaching a cancellation point (the loader, an unwinder) must not act on the program's pending cancel.
+struct NoCancellation {
+  int before;
+  NoCancellation() { pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before); }
+  ~NoCancellation() { pthread_setcancelstate(before, nullptr); }
+  NoCancellation(const NoCancellation&) = delete;
+  NoCancellation& operator=(const NoCancellation&) = delete;
+};
 
 // Closes at the end of the scope.
 struct Fd {
