@@ -62,6 +62,9 @@ enum class FrameKind : uint32_t { kNone, kPython, kNative, kMarker };
 // Where step numbers come from; the strongest source seen wins.
 enum class StepSource : uint32_t { kNone, kOptimizer, kNvtx, kApi };
 
+// What a space's windows are cut by: its allocations, until the program's iterations are known. The strongest source seen counts.
+enum class Clock : uint32_t { kAllocations, kBackward, kStep };
+
 // Why recording stopped before the program did. Zero while all is well.
 enum class StopReason : uint32_t { kNone, kDiskFull, kFileSizeLimit, kMapFailed, kTableFull, kInternal };
 
@@ -155,11 +158,17 @@ struct Space {
   uint64_t reserved_bytes, reserved_peak_bytes;  // what the layer says it holds (PyTorch: total_reserved); 0 = not told
   uint64_t failed_allocations;
   uint32_t peak_time_ms, peak_step;
+  // The clock of the space's curves, see advance_clock().
+  Clock clock;
+  uint32_t iterations_seen;   // steps or backward passes, as the clock counts
+  uint64_t windows;           // begun, but for the first; of kAllocations, the allocations
+  uint64_t window_begin;      // allocations at its begin
+  uint64_t longest_window;    // in allocations, of those that ended with an iteration
   uint32_t series_scale;     // a point covers 2^series_scale events
   uint32_t series_count;     // points in use, the unfinished last one included
   SeriesPoint series[kSeriesPoints];
 };
-static_assert(sizeof(Space) == 104 + sizeof(SeriesPoint) * kSeriesPoints);
+static_assert(sizeof(Space) == 136 + sizeof(SeriesPoint) * kSeriesPoints);
 
 // What one (stack, kind, space) allocated. Sites stay when their blocks go.
 struct Site {
@@ -201,11 +210,11 @@ struct Site {
 };
 static_assert(sizeof(Site) == 248);
 
-// Floors of a site's live bytes: point i is the least over the windows [i << scale, (i + 1) << scale). A window is one step
-// once steps are known, else one allocation of the space. When points run out, neighbours merge (minimum) and scale rises.
+// Floors of a site's live bytes: point i is the least over the space's windows [i << scale, (i + 1) << scale). When points run
+// out, neighbours merge (minimum) and scale rises.
 struct Curve {
   uint32_t site;
-  uint32_t unit_is_step;  // 1: windows are steps, counted from the first; 0: allocations of the space
+  uint32_t by_iteration;  // 1: the space's clock is not kAllocations; 0: it was when the site was last touched
   uint32_t scale;
   uint32_t last_window;   // index of the point being filled; points after it repeat the site's live bytes
   float floor[kCurvePoints];
@@ -299,7 +308,7 @@ struct Header {
   std::atomic<uint32_t> first_step_time_ms;
   std::atomic<uint64_t> serial;        // allocations so far, over all spaces
   std::atomic<uint32_t> last_time_ms;  // of the last event
-  uint32_t backward_passes;
+  std::atomic<uint32_t> backward_passes;  // begun while none ran
   std::atomic<uint64_t> lost_events;   // seen but not recorded; see stop_reason
   std::atomic<uint64_t> unknown_frees;  // frees of blocks allocated before recording began
   StopReason stop_reason;

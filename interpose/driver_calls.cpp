@@ -43,11 +43,11 @@ bool is_capturing(CUstream stream, DefaultStream default_stream) {
   return real(stream, &status) == CUDA_SUCCESS && status != CU_STREAM_CAPTURE_STATUS_NONE;
 }
 
-Allocation::Allocation(format::Kind kind, uint64_t size) : kind_(kind), size_(size), wanted_(recording_wanted()) {
+PendingAllocation::PendingAllocation(format::Kind kind, uint64_t size) : kind_(kind), size_(size), wanted_(recording_wanted()) {
   if (wanted_ && on_device()) device_ = current_device();
 }
 
-CUresult Allocation::finish_on_stream(CUresult result, const CUdeviceptr* address, CUmemoryPool pool, CUstream stream,
+CUresult PendingAllocation::finish_on_stream(CUresult result, const CUdeviceptr* address, CUmemoryPool pool, CUstream stream,
                                       DefaultStream default_stream) const {
   if (result != CUDA_SUCCESS) {
     refused(result);
@@ -57,17 +57,17 @@ CUresult Allocation::finish_on_stream(CUresult result, const CUdeviceptr* addres
   return result;
 }
 
-void Allocation::refused(CUresult result) const {
+void PendingAllocation::refused(CUresult result) const {
   // On a thread that has no context yet the runtime tries, is told so, makes one current and tries again.
   if (!wanted_ || result == CUDA_ERROR_INVALID_CONTEXT) return;
   driver_refused({kind_, device_, size_, result, result == CUDA_ERROR_OUT_OF_MEMORY});
 }
 
-void Allocation::succeeded(uint64_t address, uint64_t size) const {
+void PendingAllocation::succeeded(uint64_t address, uint64_t size) const {
   if (wanted_) record(address, size, current_context());
 }
 
-void Allocation::record(uint64_t address, uint64_t size, uint64_t owner) const {
+void PendingAllocation::record(uint64_t address, uint64_t size, uint64_t owner) const {
   driver_allocated({kind_, device_, address, size, owner});
   if (on_device() && device_ >= 0 && !device_described(device_)) describe(device_);
 }

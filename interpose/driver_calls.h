@@ -23,11 +23,11 @@ enum class DefaultStream { kLegacy, kPerThread };
 bool is_capturing(CUstream, DefaultStream);
 
 // An allocation on its way to the driver:
-//     const Allocation allocation(Kind::kDevice, size);
+//     const PendingAllocation allocation(Kind::kDevice, size);
 //     return allocation.finish(real(address, size), address);
-class Allocation {
+class PendingAllocation {
  public:
-  Allocation(format::Kind kind, uint64_t size);
+  PendingAllocation(format::Kind kind, uint64_t size);
 
   template <typename Address>
   CUresult finish(CUresult result, Address* address) const {

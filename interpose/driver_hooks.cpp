@@ -26,7 +26,7 @@ ArrayShape shape(const Descriptor* array) {
 // The pitch is known after the call; before it, the width stands for it.
 template <typename Address, typename Size, typename Function>
 CUresult allocate_pitch(Function real, Address* address, Size* pitch, Size width, Size height, unsigned element_size) {
-  const Allocation allocation(Kind::kDevice, uint64_t{width} * height);
+  const PendingAllocation allocation(Kind::kDevice, uint64_t{width} * height);
   const CUresult result = real(address, pitch, width, height, element_size);
   return allocation.finish(result, address, uint64_t{result == CUDA_SUCCESS && pitch ? *pitch : width} * height);
 }
@@ -77,13 +77,13 @@ CUresult CUDAAPI cuGetProcAddress_v2(const char* name, void** function, int vers
 
 CUresult CUDAAPI cuMemAlloc(CUdeviceptr_v1* address, unsigned size) {
   const Call call("cuMemAlloc", VRAMTRACK_CALL_SITE);
-  const Allocation allocation(Kind::kDevice, size);
+  const PendingAllocation allocation(Kind::kDevice, size);
   return allocation.finish(VRAMTRACK_REAL(cuMemAlloc)(address, size), address);
 }
 
 CUresult CUDAAPI cuMemAlloc_v2(CUdeviceptr* address, size_t size) {
   const Call call("cuMemAlloc", VRAMTRACK_CALL_SITE);
-  const Allocation allocation(Kind::kDevice, size);
+  const PendingAllocation allocation(Kind::kDevice, size);
   return allocation.finish(VRAMTRACK_REAL(cuMemAlloc_v2)(address, size), address);
 }
 
@@ -99,7 +99,7 @@ CUresult CUDAAPI cuMemAllocPitch_v2(CUdeviceptr* address, size_t* pitch, size_t 
 
 CUresult CUDAAPI cuMemAllocManaged(CUdeviceptr* address, size_t size, unsigned flags) {
   const Call call("cuMemAllocManaged", VRAMTRACK_CALL_SITE);
-  const Allocation allocation(Kind::kManaged, size);
+  const PendingAllocation allocation(Kind::kManaged, size);
   return allocation.finish(VRAMTRACK_REAL(cuMemAllocManaged)(address, size, flags), address);
 }
 
@@ -117,28 +117,28 @@ CUresult CUDAAPI cuMemFree_v2(CUdeviceptr address) {
 
 CUresult CUDAAPI cuMemAllocAsync(CUdeviceptr* address, size_t size, CUstream stream) {
   const Call call("cuMemAllocAsync", VRAMTRACK_CALL_SITE);
-  const Allocation allocation(Kind::kStreamOrdered, size);
+  const PendingAllocation allocation(Kind::kStreamOrdered, size);
   return allocation.finish_on_stream(VRAMTRACK_REAL(cuMemAllocAsync)(address, size, stream), address, nullptr, stream,
                                      DefaultStream::kLegacy);
 }
 
 CUresult CUDAAPI cuMemAllocAsync_ptsz(CUdeviceptr* address, size_t size, CUstream stream) {
   const Call call("cuMemAllocAsync", VRAMTRACK_CALL_SITE);
-  const Allocation allocation(Kind::kStreamOrdered, size);
+  const PendingAllocation allocation(Kind::kStreamOrdered, size);
   return allocation.finish_on_stream(VRAMTRACK_REAL(cuMemAllocAsync_ptsz)(address, size, stream), address, nullptr, stream,
                                      DefaultStream::kPerThread);
 }
 
 CUresult CUDAAPI cuMemAllocFromPoolAsync(CUdeviceptr* address, size_t size, CUmemoryPool pool, CUstream stream) {
   const Call call("cuMemAllocFromPoolAsync", VRAMTRACK_CALL_SITE);
-  const Allocation allocation(Kind::kStreamOrdered, size);
+  const PendingAllocation allocation(Kind::kStreamOrdered, size);
   return allocation.finish_on_stream(VRAMTRACK_REAL(cuMemAllocFromPoolAsync)(address, size, pool, stream), address, pool,
                                      stream, DefaultStream::kLegacy);
 }
 
 CUresult CUDAAPI cuMemAllocFromPoolAsync_ptsz(CUdeviceptr* address, size_t size, CUmemoryPool pool, CUstream stream) {
   const Call call("cuMemAllocFromPoolAsync", VRAMTRACK_CALL_SITE);
-  const Allocation allocation(Kind::kStreamOrdered, size);
+  const PendingAllocation allocation(Kind::kStreamOrdered, size);
   return allocation.finish_on_stream(VRAMTRACK_REAL(cuMemAllocFromPoolAsync_ptsz)(address, size, pool, stream), address, pool,
                                      stream, DefaultStream::kPerThread);
 }
@@ -157,19 +157,19 @@ CUresult CUDAAPI cuMemFreeAsync_ptsz(CUdeviceptr address, CUstream stream) {
 
 CUresult CUDAAPI cuMemAllocHost(void** address, unsigned size) {
   const Call call("cuMemAllocHost", VRAMTRACK_CALL_SITE);
-  const Allocation allocation(Kind::kPinned, size);
+  const PendingAllocation allocation(Kind::kPinned, size);
   return allocation.finish(VRAMTRACK_REAL(cuMemAllocHost)(address, size), address);
 }
 
 CUresult CUDAAPI cuMemAllocHost_v2(void** address, size_t size) {
   const Call call("cuMemAllocHost", VRAMTRACK_CALL_SITE);
-  const Allocation allocation(Kind::kPinned, size);
+  const PendingAllocation allocation(Kind::kPinned, size);
   return allocation.finish(VRAMTRACK_REAL(cuMemAllocHost_v2)(address, size), address);
 }
 
 CUresult CUDAAPI cuMemHostAlloc(void** address, size_t size, unsigned flags) {
   const Call call("cuMemHostAlloc", VRAMTRACK_CALL_SITE);
-  const Allocation allocation(Kind::kPinned, size);
+  const PendingAllocation allocation(Kind::kPinned, size);
   return allocation.finish(VRAMTRACK_REAL(cuMemHostAlloc)(address, size, flags), address);
 }
 
@@ -180,13 +180,13 @@ CUresult CUDAAPI cuMemFreeHost(void* address) {
 
 CUresult CUDAAPI cuMemHostRegister(void* address, size_t size, unsigned flags) {
   const Call call("cuMemHostRegister", VRAMTRACK_CALL_SITE);
-  const Allocation allocation(Kind::kRegistered, size);
+  const PendingAllocation allocation(Kind::kRegistered, size);
   return allocation.finish(VRAMTRACK_REAL(cuMemHostRegister)(address, size, flags), &address);
 }
 
 CUresult CUDAAPI cuMemHostRegister_v2(void* address, size_t size, unsigned flags) {
   const Call call("cuMemHostRegister", VRAMTRACK_CALL_SITE);
-  const Allocation allocation(Kind::kRegistered, size);
+  const PendingAllocation allocation(Kind::kRegistered, size);
   return allocation.finish(VRAMTRACK_REAL(cuMemHostRegister_v2)(address, size, flags), &address);
 }
 
@@ -199,25 +199,25 @@ CUresult CUDAAPI cuMemHostUnregister(void* address) {
 
 CUresult CUDAAPI cuArrayCreate(CUarray* array, const CUDA_ARRAY_DESCRIPTOR_v1* descriptor) {
   const Call call("cuArrayCreate", VRAMTRACK_CALL_SITE);
-  const Allocation allocation(Kind::kArray, array_bytes(shape(descriptor)));
+  const PendingAllocation allocation(Kind::kArray, array_bytes(shape(descriptor)));
   return allocation.finish(VRAMTRACK_REAL(cuArrayCreate)(array, descriptor), array);
 }
 
 CUresult CUDAAPI cuArrayCreate_v2(CUarray* array, const CUDA_ARRAY_DESCRIPTOR_v2* descriptor) {
   const Call call("cuArrayCreate", VRAMTRACK_CALL_SITE);
-  const Allocation allocation(Kind::kArray, array_bytes(shape(descriptor)));
+  const PendingAllocation allocation(Kind::kArray, array_bytes(shape(descriptor)));
   return allocation.finish(VRAMTRACK_REAL(cuArrayCreate_v2)(array, descriptor), array);
 }
 
 CUresult CUDAAPI cuArray3DCreate(CUarray* array, const CUDA_ARRAY3D_DESCRIPTOR_v1* descriptor) {
   const Call call("cuArray3DCreate", VRAMTRACK_CALL_SITE);
-  const Allocation allocation(Kind::kArray, array_bytes(shape(descriptor)));
+  const PendingAllocation allocation(Kind::kArray, array_bytes(shape(descriptor)));
   return allocation.finish(VRAMTRACK_REAL(cuArray3DCreate)(array, descriptor), array);
 }
 
 CUresult CUDAAPI cuArray3DCreate_v2(CUarray* array, const CUDA_ARRAY3D_DESCRIPTOR_v2* descriptor) {
   const Call call("cuArray3DCreate", VRAMTRACK_CALL_SITE);
-  const Allocation allocation(Kind::kArray, array_bytes(shape(descriptor)));
+  const PendingAllocation allocation(Kind::kArray, array_bytes(shape(descriptor)));
   return allocation.finish(VRAMTRACK_REAL(cuArray3DCreate_v2)(array, descriptor), array);
 }
 
@@ -229,7 +229,7 @@ CUresult CUDAAPI cuArrayDestroy(CUarray array) {
 CUresult CUDAAPI cuMipmappedArrayCreate(CUmipmappedArray* array, const CUDA_ARRAY3D_DESCRIPTOR_v2* descriptor,
                                         unsigned levels) {
   const Call call("cuMipmappedArrayCreate", VRAMTRACK_CALL_SITE);
-  const Allocation allocation(Kind::kMipmappedArray, mipmapped_array_bytes(shape(descriptor), levels));
+  const PendingAllocation allocation(Kind::kMipmappedArray, mipmapped_array_bytes(shape(descriptor), levels));
   return allocation.finish(VRAMTRACK_REAL(cuMipmappedArrayCreate)(array, descriptor, levels), array);
 }
 

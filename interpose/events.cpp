@@ -1,3 +1,4 @@
+// What does a hook's event mean to the recording? See events.h.
 #include "interpose/events.h"
 
 #include <atomic>
@@ -25,12 +26,9 @@ constexpr int kTorchCpu = 0;
 struct BackwardOfThread {
   uintptr_t frame;
   uint32_t depth;
+  uint64_t counted_in;  // the epoch of the recording that counts this thread as being in backward; 0 = none does
 };
 thread_local BackwardOfThread own_backward;
-std::atomic<uint32_t> backwards_running;
-
-// PyTorch announces steps natively here: what its Python code does around them says nothing new.
-std::atomic<bool> native_steps;
 
 uint32_t bit(Kind kind) { return 1u << static_cast<uint32_t>(kind); }
 
@@ -45,8 +43,10 @@ uint32_t kinds_of(FreeFamily family) {
   return 0;
 }
 
+// No space where a call failed before there was a device.
 SpaceKey driver_space(Kind kind, int device) {
   if (kind == Kind::kPinned || kind == Kind::kRegistered) return {Layer::kDriver, Memory::kPinnedHost, -1};
+  if (device < 0) return {};
   return {Layer::kDriver, Memory::kDevice, device};
 }
 
@@ -55,17 +55,22 @@ SpaceKey torch_space(const TorchReport& report) {
   return {Layer::kPytorch, Memory::kDevice, report.device_index < 0 ? 0 : report.device_index};
 }
 
+void leave_backward() {
+  Recording* r = present_recording();
+  if (r && r->epoch == own_backward.counted_in) r->threads_in_backward.fetch_sub(1, std::memory_order_relaxed);
+  own_backward = {};
+}
+
 bool inside_backward(CallSite site) {
   if (!own_backward.depth) return false;
   if (site.frame < own_backward.frame) return true;
-  backwards_running.fetch_sub(own_backward.depth, std::memory_order_relaxed);
-  own_backward = {};
+  leave_backward();
   return false;
 }
 
-Backward backward_of(CallSite site) {
+Backward backward_of(const Recording& r, CallSite site) {
   if (inside_backward(site)) return Backward::kCaller;
-  return backwards_running.load(std::memory_order_relaxed) ? Backward::kBorrower : Backward::kNone;
+  return r.threads_in_backward.load(std::memory_order_relaxed) ? Backward::kBorrower : Backward::kNone;
 }
 
 struct Origin {
@@ -83,20 +88,27 @@ Origin driver_origin(Recording& r) { return origin_of(r, Call::outermost().site,
 
 // A Python program's work is over when its interpreter starts to finalise: from then on it frees everything it still holds.
 void notice_end_of_work(Recording& r) {
-  if (!r.file.header->work_ended_serial && python_is_finalizing(*r.stacks.python)) record_work_ended(r.recorder);
+  if (r.file.header->work_ended_serial) return;
+  const PythonInterpreter* python = surroundings().python.load(std::memory_order_acquire);
+  if (python && python_is_finalizing(*python)) record_work_ended(r.recorder);
 }
 
-void note_invalid_free(Recording& r, uint64_t address, uint32_t kinds, int result) {
+void note_invalid_free(Recording& r, uint64_t address, int result) {
   const AddressHistory history = history_of(r.recorder, address);
   IncidentReport report = {IncidentKind::kInvalidFree};
   report.fault = history.live ? FreeFault::kWrongFamily : history.site ? FreeFault::kDoubleFree : FreeFault::kUnknownPointer;
-  report.space = driver_space(kinds == bit(Kind::kPinned) || kinds == bit(Kind::kRegistered) ? Kind::kPinned : Kind::kDevice, 0);
+  report.space = history.space;
   report.stack = driver_origin(r).stack.id;
   report.api = Call::outermost().api;
   report.detail = result;
   report.other_site = history.site;
   report.address = address;
+  report.size = history.size;
   record_incident(r.recorder, report);
+}
+
+void note_torch(Recording& r) {
+  if (r.file.header->torch != TorchState::kReporting) r.file.header->torch = TorchState::kReporting;
 }
 
 bool blames_the_pointer(int result) {
@@ -132,11 +144,12 @@ void driver_refused(const RefusedAllocation& refused) {
   record_incident(r->recorder, report);
 }
 
-PendingFree::PendingFree(uint64_t address, FreeFamily family) : address_(address), family_(family) {
+PendingFree::PendingFree(uint64_t address, FreeFamily family) : address_(address) {
   OwnWork work;
   if (!work.entered() || !address) return;
   Recording* r = recording_for_event();
   if (!r) return;
+  notice_end_of_work(*r);
   const TakenBlock taken = take_block(r->recorder, address, kinds_of(family));
   block_ = taken.block;
   serial_ = taken.serial;
@@ -153,20 +166,20 @@ void PendingFree::finish(int result) {
     return;
   }
   if (block_) put_back(r->recorder, taken);
-  if (blames_the_pointer(result)) note_invalid_free(*r, address_, kinds_of(family_), result);
+  if (blames_the_pointer(result)) note_invalid_free(*r, address_, result);
 }
 
 void driver_context_gone(int device, uint64_t context) {
   OwnWork work;
   Recording* r = work.entered() ? present_recording() : nullptr;
   if (!r) return;
-  const uint64_t bytes = drop_context(r->recorder, device, context);
-  if (!bytes) return;
+  const DroppedBlocks dropped = drop_context(r->recorder, device, context);
+  if (!dropped.bytes) return;
   IncidentReport report = {IncidentKind::kReset};
-  report.space = driver_space(Kind::kDevice, device);
+  report.space = dropped.space;
   report.stack = driver_origin(*r).stack.id;
   report.api = Call::outermost().api;
-  report.size = bytes;
+  report.size = dropped.bytes;
   record_incident(r->recorder, report);
 }
 
@@ -185,11 +198,9 @@ void describe_device(int device, const char* name, uint64_t total_bytes) {
 
 void memory_function_unhooked(const char* name) {
   OwnWork work;
-  Recording* r = work.entered() ? present_recording() : nullptr;
-  if (!r) return;
-  IncidentReport report = {IncidentKind::kUnhooked};
-  report.name = intern_string(r->interner, name);
-  record_incident(r->recorder, report);
+  if (!work.entered()) return;
+  remember_unhooked(name);
+  if (Recording* r = present_recording()) record_unhooked(*r, name);
 }
 
 // --- PyTorch -----------------------------------------------------------------------------------------------------------
@@ -199,13 +210,14 @@ void torch_block(const TorchReport& report, CallSite site) {
   if (!work.entered() || !report.address || !report.size) return;
   Recording* r = recording_for_event();
   if (!r) return;
+  note_torch(*r);
   const SpaceKey space = torch_space(report);
   if (report.size < 0) {
     notice_end_of_work(*r);
     record_free(r->recorder, space, report.address, report.total_reserved);
   } else {
-    const Origin origin = origin_of(*r, site, backward_of(site));
-    if (origin.stack.optimizer_step && !native_steps.load(std::memory_order_relaxed))
+    const Origin origin = origin_of(*r, site, backward_of(*r, site));
+    if (origin.stack.optimizer_step && !r->native_steps.load(std::memory_order_relaxed))
       record_step(r->recorder, StepSource::kOptimizer);
     record_allocation(r->recorder,
                       {space, space.memory == Memory::kCpu ? Kind::kCpu : Kind::kDevice, report.address,
@@ -218,27 +230,27 @@ void torch_out_of_memory(const TorchReport& report, CallSite site) {
   if (!work.entered()) return;
   Recording* r = recording_for_event();
   if (!r) return;
+  note_torch(*r);
   IncidentReport incident = {IncidentKind::kOutOfMemory};
   incident.space = torch_space(report);
-  incident.stack = origin_of(*r, site, backward_of(site)).stack.id;
+  incident.stack = origin_of(*r, site, backward_of(*r, site)).stack.id;
   incident.size = static_cast<uint64_t>(report.size);
   incident.reserved_bytes = report.total_reserved;
   record_incident(r->recorder, incident);
 }
 
-void torch_found(bool supported, const char* version) {
+void torch_unsupported() {
   OwnWork work;
   Recording* r = work.entered() ? recording_for_event() : nullptr;
-  if (!r) return;
-  r->file.header->torch = supported ? TorchState::kReporting : TorchState::kUnsupportedVersion;
-  if (version) r->file.header->torch_version = intern_string(r->interner, version);
+  if (r) r->file.header->torch = TorchState::kUnsupportedVersion;
 }
 
 void step_begins(StepSource source) {
-  if (source == StepSource::kOptimizer) native_steps.store(true, std::memory_order_relaxed);
   OwnWork work;
   Recording* r = work.entered() ? present_recording() : nullptr;
-  if (r) record_step(r->recorder, source);
+  if (!r) return;
+  if (source == StepSource::kOptimizer) r->native_steps.store(true, std::memory_order_relaxed);
+  record_step(r->recorder, source);
 }
 
 BackwardScope::BackwardScope(CallSite site) {
@@ -247,10 +259,13 @@ BackwardScope::BackwardScope(CallSite site) {
   saved_frame_ = own_backward.frame;
   own_backward.frame = site.frame;
   own_backward.depth++;
-  backwards_running.fetch_add(1, std::memory_order_relaxed);
   Recording* r = work.entered() ? present_recording() : nullptr;
   if (!r) return;
-  r->file.header->backward_passes++;
+  if (own_backward.counted_in != r->epoch) {
+    own_backward.counted_in = r->epoch;
+    if (r->threads_in_backward.fetch_add(1, std::memory_order_relaxed) == 0)
+      r->file.header->backward_passes.fetch_add(1, std::memory_order_relaxed);
+  }
   ThreadState* thread = thread_state(r->epoch);
   // A backward inside a backward runs on an engine's thread, which has nothing better to lend than what it borrows.
   const uint32_t stack = thread ? take_backward_stack(r->stacks, *thread) : 0;
@@ -259,9 +274,8 @@ BackwardScope::BackwardScope(CallSite site) {
 
 BackwardScope::~BackwardScope() {
   if (!own_backward.depth) return;
-  own_backward.depth--;
-  own_backward.frame = own_backward.depth ? saved_frame_ : 0;
-  backwards_running.fetch_sub(1, std::memory_order_relaxed);
+  own_backward.frame = saved_frame_;
+  if (--own_backward.depth == 0) leave_backward();
   if (Recording* r = present_recording())
     r->file.header->last_backward_serial = r->file.header->serial.load(std::memory_order_relaxed);
 }

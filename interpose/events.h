@@ -58,7 +58,6 @@ class PendingFree {
 
  private:
   uint64_t address_;
-  FreeFamily family_;
   uint32_t block_ = 0;   // taken from the table; 0 = address not known (or of another family: then it stays)
   uint64_t serial_ = 0;
 };
@@ -85,7 +84,7 @@ struct TorchReport {
 };
 void torch_block(const TorchReport&, CallSite);
 void torch_out_of_memory(const TorchReport&, CallSite);  // size: bytes asked for
-void torch_found(bool supported, const char* version);   // version may be null
+void torch_unsupported();  // its reports cannot be read
 
 // A step begins. The strongest source wins; weaker ones are ignored from then on.
 void step_begins(format::StepSource);

@@ -10,12 +10,39 @@
 
 namespace vramtrack {
 
-// Brings the curve to the window `now` before the site's live bytes change; `live` is what they were all the while.
-inline void advance(format::Curve& curve, bool by_step, uint64_t now, uint64_t live) {
+// Brings the space's clock to the present, before an event: `iterations` have begun as `clock` counts them.
+//
+// A window is an iteration. A program may stop training and go on: then as many allocations as several of its longest iterations
+// made are a window as well, so that what it does from there on is still seen over time.
+inline void advance_clock(format::Space& space, format::Clock clock, uint32_t iterations) {
+  constexpr uint64_t kLongestWindows = 8, kFewAllocations = 16;
+  if (clock == format::Clock::kAllocations) {
+    space.windows = space.allocations;
+    return;
+  }
+  if (space.clock != clock) [[unlikely]] {
+    if (space.clock == format::Clock::kAllocations) space.windows = 0;  // what came before was warm-up
+    space.clock = clock;
+  } else if (space.iterations_seen != iterations) {
+    const uint64_t allocations = space.allocations - space.window_begin;
+    if (allocations > space.longest_window) space.longest_window = allocations;
+    space.windows += iterations - space.iterations_seen;
+  } else {
+    const uint64_t longest = space.longest_window > kFewAllocations ? space.longest_window : kFewAllocations;
+    if (space.allocations - space.window_begin <= kLongestWindows * longest) [[likely]] return;
+    space.windows++;
+  }
+  space.iterations_seen = iterations;
+  space.window_begin = space.allocations;
+}
+
+// Brings the curve to the space's window before the site's live bytes change; `live` is what they were all the while.
+inline void advance(format::Curve& curve, const format::Space& space, uint64_t live) {
   using format::kCurvePoints;
   const auto value = static_cast<float>(live);
-  if (by_step && !curve.unit_is_step) {  // steps became known: what came before them was warm-up
-    curve.unit_is_step = 1;
+  const uint64_t now = space.windows;
+  if (space.clock != format::Clock::kAllocations && !curve.by_iteration) {
+    curve.by_iteration = 1;
     curve.scale = 0;
     curve.last_window = 0;
     curve.floor[0] = value;

@@ -1,17 +1,16 @@
+// When does a process's recording begin, and how does it end? See process.h.
 #include "interpose/process.h"
 
-#include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <dlfcn.h>
-#include <poll.h>
+#include <iterator>
 #include <pthread.h>
 #include <sched.h>
-#include <sys/stat.h>
 
 #include "interpose/call.h"
 #include "interpose/events.h"
 #include "interpose/identity.h"
+#include "interpose/messages.h"
 #include "interpose/private_memory.h"
 #include "interpose/settings.h"
 #include "interpose/sys.h"
@@ -36,17 +35,10 @@ struct ProcessPage {
 };
 std::atomic<ProcessPage*> process_page;
 
-uint64_t last_epoch;  // copied into children, so theirs are higher
+std::atomic<uint32_t> unhooked_count;
+std::atomic<const char*> unhooked_names[256];
 
-// What needed the loader's lock to find. Holds for forked children too.
-struct Found {
-  Unwinder unwinder;
-  PythonInterpreter python;
-};
-Found found;
-std::atomic<bool> loader_asked, python_found;
-std::atomic<pid_t> finder;  // the process a thread of which is looking; another's means nobody, it was left by a fork
-std::atomic<uint32_t> prepare_calls;
+uint64_t last_epoch;  // copied into children, so theirs are higher
 
 void clear_page_in_child() {  // for kernels without MADV_WIPEONFORK
   if (ProcessPage* page = process_page.load(std::memory_order_relaxed)) memset(static_cast<void*>(page), 0, sizeof *page);
@@ -68,36 +60,6 @@ ProcessPage* this_process() {
   return page ? page : make_process_page();
 }
 
-// Lines for the `vramtrack run` above us: the path of a capture, or "!" and why there is none or no more of it.
-void append_to_manifest(const char* line, size_t size) {
-  const char* manifest = settings().manifest;
-  sys::Fd fd(*manifest ? sys::open(manifest, O_WRONLY | O_APPEND | O_NOFOLLOW) : -1);
-  if (fd) sys::write(fd.fd, line, size);
-}
-
-bool is_the_stderr_of_the_start() {
-  struct stat st;
-  return fstat(2, &st) == 0 && st.st_dev == settings().stderr_device && st.st_ino == settings().stderr_inode;
-}
-
-void write_to_stderr(const char* line, size_t size) {
-  pollfd can_write = {2, POLLOUT, 0};
-  const timespec at_once = {};  // poll itself is a cancellation point
-  if (!is_the_stderr_of_the_start() || syscall(SYS_ppoll, &can_write, 1, &at_once, nullptr, 0) != 1 || can_write.revents != POLLOUT) return;
-  sys::write(2, line, size);
-}
-
-// One line for the user. Under `vramtrack run` that is who says it, when the program has ended: its stderr may be closed, a full
-// pipe, or by now another file. Else we write, in one write, only if that cannot block, and without a SIGPIPE.
-void say(const char* what, const char* path, const char* why) {
-  static char line[4600];  // said when recording starts or stops, never both at once; a thread's stack may be small
-  const char* format = *settings().manifest ? "!%s%s%s: %s; the program went on unrecorded\n"
-                                            : "vramtrack: %s%s%s: %s; the program goes on unrecorded\n";
-  const int n = snprintf(line, sizeof line, format, what, *path ? " " : "", path, why);
-  const size_t size = n < 0 ? 0 : static_cast<size_t>(n) < sizeof line ? n : sizeof line - 1;
-  *settings().manifest ? append_to_manifest(line, size) : write_to_stderr(line, size);
-}
-
 void at_exit(int status, void*) {
   OwnWork work;
   Recording* r = present_recording();
@@ -116,23 +78,29 @@ bool create_file(CaptureFile& file) {
   static char path[sizeof file.path];  // one recording starts at a time, perhaps on a small stack
   for (int attempt = 0; attempt < kNameAttempts; attempt++) {
     if (!capture_path(settings().output, attempt, path, sizeof path)) {
-      say("the name of the capture is too long", "", settings().output);
+      tell_unrecorded("the name of the capture is too long", "", settings().output);
       return false;
     }
     if (create_capture_file(file, path)) return true;
     if (file.failure_errno != EEXIST) break;
   }
-  say("cannot create", path, strerrordesc_np(file.failure_errno) ? strerrordesc_np(file.failure_errno) : "unknown error");
+  const char* why = strerrordesc_np(file.failure_errno);
+  tell_unrecorded("cannot create", path, why ? why : "unknown error");
   return false;
 }
 
-void note_unwinder(format::Header& header) {
-  header.unwinder = settings().native_stacks ? found.unwinder.state : format::UnwinderState::kOff;
+void note_surroundings(format::Header& header) {
+  const Unwinder* unwinder = surroundings().unwinder.load(std::memory_order_acquire);
+  if (!settings().native_stacks) header.unwinder = format::UnwinderState::kOff;
+  else if (unwinder) header.unwinder = unwinder->state;
+  if (const PythonInterpreter* python = surroundings().python.load(std::memory_order_acquire)) {
+    header.python = python->state;
+    header.python_version = python->version_hex;
+  }
 }
 
-void note_python(format::Header& header) {
-  header.python = found.python.state;
-  header.python_version = found.python.version_hex;
+void surroundings_changed() {
+  if (Recording* r = present_recording()) note_surroundings(*r->file.header);
 }
 
 void connect(Recording& r) {
@@ -141,26 +109,19 @@ void connect(Recording& r) {
   r.recorder.file = &r.file;
   r.recorder.interner = &r.interner;
   r.stacks.interner = &r.interner;
-  r.stacks.python = &found.python;
-  r.stacks.unwinder = &found.unwinder;
+  r.stacks.around = &surroundings();
   r.stacks.python_on = settings().python_stacks;
   r.stacks.native_on = settings().native_stacks;
-  r.stacks.unwinder_ready = &loader_asked;
   r.stacks.native_depth = settings().native_depth;
   r.stacks.unwinds = &r.file.header->native_unwinds;
   r.stacks.backward_marker = intern_marker_frame(r.interner, "backward");
-}
-
-void tell_capture(CaptureFile& file) {
-  static char line[sizeof file.path + 1];
-  const int n = snprintf(line, sizeof line, "%s\n", file.path);
-  append_to_manifest(line, n);
+  r.stacks.cut_marker = intern_marker_frame(r.interner, "further Python frames, not read");
 }
 
 // A fork takes one thread along; what the others were in the middle of stays so for ever.
 void forget_parents_threads() {
   forget_thread_states();
-  unwinder_after_fork(found.unwinder);
+  surroundings_after_fork();
 }
 
 Recording* start() {
@@ -173,14 +134,20 @@ Recording* start() {
     return nullptr;
   }
   if (last_epoch > 0) forget_parents_threads();
+  prepare_thread_states();
   connect(*r);
   format::Header& header = *r->file.header;
   describe_process(header, r->interner);
-  note_unwinder(header);
-  note_python(header);
+  note_surroundings(header);
   register_exit();
-  tell_capture(r->file);
+  tell_capture(r->file.path);
   return r;
+}
+
+void record_remembered_unhooked(Recording& r) {
+  const uint32_t count = unhooked_count.load(std::memory_order_relaxed);
+  for (uint32_t i = 0; i < count && i < std::size(unhooked_names); i++)
+    if (const char* name = unhooked_names[i].load(std::memory_order_relaxed)) record_unhooked(r, name);
 }
 
 // Of several threads with a first event one starts, the others wait for the milliseconds that takes.
@@ -190,6 +157,7 @@ Recording* start_or_wait(ProcessPage& page) {
     Recording* r = start();
     page.recording.store(r, std::memory_order_release);  // pairs with recording_for_event
     page.state.store(r ? State::kOn : State::kOff, std::memory_order_release);
+    if (r) record_remembered_unhooked(*r);
     return r;
   }
   while (page.state.load(std::memory_order_acquire) == State::kStarting) sched_yield();
@@ -207,47 +175,9 @@ const char* text_of(format::StopReason reason) {
 
 Recording* say_stopped(ProcessPage& page, Recording& r) {
   r.file.header->lost_events.fetch_add(1, std::memory_order_relaxed);
-  if (!page.stop_said.exchange(true)) say("recording stopped in", r.file.path, text_of(r.file.failure));
+  if (!page.stop_said.exchange(true)) tell_unrecorded("recording stopped in", r.file.path, text_of(r.file.failure));
   return nullptr;
 }
-
-// --- Python -------------------------------------------------------------------------------------------------------------
-
-// Runs on Python's main thread with the GIL held, between two bytecodes.
-int check_from_pending_call(void*) {
-  OwnWork work;
-  check_python_layout(found.python);
-  if (Recording* r = present_recording()) note_python(*r->file.header);
-  return 0;
-}
-
-void schedule_layout_check() {
-  using IsInitialized = int (*)();
-  using AddPendingCall = int (*)(int (*)(void*), void*);
-  const auto initialized = reinterpret_cast<IsInitialized>(dlsym(RTLD_DEFAULT, "Py_IsInitialized"));
-  const auto add = reinterpret_cast<AddPendingCall>(dlsym(RTLD_DEFAULT, "Py_AddPendingCall"));
-  if (initialized && add && initialized()) add(check_from_pending_call, nullptr);
-}
-
-void look_for_python() {
-  PythonInterpreter python = {};
-  if (!find_python(python)) return;
-  found.python = python;
-  python_found.store(true, std::memory_order_release);
-  schedule_layout_check();
-  if (Recording* r = present_recording()) note_python(*r->file.header);
-}
-
-void ask_loader() {
-  prepare_thread_states();
-  Unwinder unwinder = {};
-  if (settings().native_stacks) load_unwinder(unwinder);
-  found.unwinder = unwinder;
-  loader_asked.store(true, std::memory_order_release);  // pairs with stacks_ready
-  if (Recording* r = present_recording()) note_unwinder(*r->file.header);
-}
-
-bool is_power_of_two(uint32_t n) { return (n & (n - 1)) == 0; }
 
 }  // namespace
 
@@ -269,24 +199,22 @@ Recording* recording_for_event() {
   return r;
 }
 
+void remember_unhooked(const char* name) {
+  const uint32_t i = unhooked_count.fetch_add(1, std::memory_order_relaxed);
+  if (i < std::size(unhooked_names)) unhooked_names[i].store(name, std::memory_order_relaxed);
+}
+
+void record_unhooked(Recording& r, const char* name) {
+  IncidentReport report = {format::IncidentKind::kUnhooked};
+  report.name = intern_string(r.interner, name);
+  record_incident(r.recorder, report);
+}
+
 bool recording_wanted() {
   ProcessPage* page = process_page.load(std::memory_order_acquire);
   return !page || page->state.load(std::memory_order_relaxed) != State::kOff;
 }
 
-void prepare_recording() {
-  // Python may be loaded after CUDA, but is not worth more than a look now and then.
-  const bool wanted = !loader_asked.load(std::memory_order_relaxed) ||
-                      (!python_found.load(std::memory_order_relaxed) &&
-                       is_power_of_two(prepare_calls.fetch_add(1, std::memory_order_relaxed)));
-  if (!wanted) return;
-  OwnWork work;
-  const pid_t self = getpid();
-  if (!work.entered() || settings().secure || finder.exchange(self) == self) return;  // nobody waits: it may hold the loader's lock
-  const sys::NoCancellation scope;
-  if (!loader_asked.load(std::memory_order_relaxed)) ask_loader();
-  if (!python_found.load(std::memory_order_relaxed) && settings().python_stacks) look_for_python();
-  finder.store(0);
-}
+void prepare_recording() { look_around(surroundings_changed); }
 
 }  // namespace vramtrack

@@ -17,6 +17,8 @@ struct Recording {
   Interner interner;
   Recorder recorder;
   StackSources stacks;
+  std::atomic<uint32_t> threads_in_backward;
+  std::atomic<bool> native_steps;  // PyTorch announces steps: what its Python code does around them says nothing new
 };
 
 // This process's recording, made now if this is the first event. Null: there is none and there will be none.
@@ -25,8 +27,9 @@ Recording* recording_for_event();
 // The same, but never made.
 Recording* present_recording();
 
-// See events.h.
-void prepare_recording();
-bool recording_wanted();
+// A memory function that we do not hook was looked up, `name` static: every recording of this process will say so, those of its
+// children too, which have the function as well.
+void remember_unhooked(const char* name);
+void record_unhooked(Recording&, const char* name);
 
 }  // namespace vramtrack

@@ -14,9 +14,6 @@ using namespace format;
 constexpr uint32_t kBlockBatch = 64;      // records taken from the table at once
 constexpr uint32_t kMaxSites = 1 << 20;   // beyond it, one overflow site per space and kind
 
-// Windows of a curve: steps from the first one, or allocations of the space.
-uint64_t window_of(const Space& space, const Moment& at) { return at.by_step ? at.step - 1 : space.allocations; }
-
 // --- sites --------------------------------------------------------------------------------------------------------------
 
 uint64_t site_key(const Allocation& a, uint32_t space) {
@@ -58,7 +55,7 @@ uint32_t site_of(Recorder& r, Recorder::Domain& domain, const Allocation& a, uin
 
 // To be called before a site's live bytes change: what they were is what they were at the peak, when the work ended, and in
 // the windows gone by.
-void before_change(Recorder& r, Site& site, const Space& space, const Moment& at) {
+void before_change(Recorder& r, Site& site, Space& space, const Moment& at) {
   if (site.peak_number != space.peak_number) {
     site.peak_number = space.peak_number;
     site.saved_peak_bytes = site.live_bytes;
@@ -71,7 +68,8 @@ void before_change(Recorder& r, Site& site, const Space& space, const Moment& at
       site.end_saved = 1;
     }
   } else if (site.curve) {
-    advance(record<Curve>(*r.file, kCurves, site.curve), at.by_step, window_of(space, at), site.live_bytes);
+    advance_clock(space, at.clock, at.iterations);
+    advance(record<Curve>(*r.file, kCurves, site.curve), space, site.live_bytes);
   }
 }
 
@@ -175,8 +173,10 @@ void write_block(Block& block, const Allocation& a, uint32_t site, uint64_t seri
   block.serial.store(serial, std::memory_order_release);  // pairs with the reader's first look
 }
 
-// Takes a live block's bytes out of its site and space, and its address out of the index. The record is left to the caller.
-void forget_block(Recorder& r, Recorder::Domain& domain, Block& block, const Moment& at) {
+// A live block is gone for good: its bytes leave its site and space, and its record is free again. Survivors of the program's
+// work stay in the file, marked. The index is left to the caller: the address may be another block's by now.
+void drop_block(Recorder& r, Recorder::Domain& domain, uint32_t id, const Moment& at) {
+  Block& block = block_record(r, id);
   Site& site = site_record(r, block.site);
   Space& space = space_record(r, site.space);
   before_change(r, site, space, at);
@@ -184,18 +184,18 @@ void forget_block(Recorder& r, Recorder::Domain& domain, Block& block, const Mom
   remove_live(site, space, block.size);
   space.frees++;
   after_change(r, site, space, at);
-  domain.blocks.erase(block.address);
-}
-
-// A block that is gone for good. Survivors of the program's work stay in the file, marked.
-void drop_block(Recorder& r, Recorder::Domain& domain, uint32_t id, const Moment& at) {
-  Block& block = block_record(r, id);
-  forget_block(r, domain, block, at);
   if (at.work_ended && block.serial.load(std::memory_order_relaxed) <= r.file->header->work_ended_serial)
     block.flags |= kFreedAfterWork;
   else
     recycle_block(r, domain, id);
 }
+
+void erase_and_drop(Recorder& r, Recorder::Domain& domain, uint32_t id, const Moment& at) {
+  domain.blocks.erase(block_record(r, id).address);
+  drop_block(r, domain, id, at);
+}
+
+SpaceKey key_of(const Space& space) { return {space.layer, space.memory, space.device}; }
 
 bool stopped(Recorder& r) {
   if (!r.file->stopped.load(std::memory_order_relaxed)) return false;
@@ -219,10 +219,14 @@ void record_allocation(Recorder& r, const Allocation& a) {
   const Moment at = now(r);
   Recorder::Domain& domain = *state->domain;
   Locked hold(domain.lock);
-  if (const uint32_t stale = domain.blocks.find(a.address)) drop_block(r, domain, stale, at);  // its free was not seen
+  if (const uint32_t stale = domain.blocks.find(a.address)) erase_and_drop(r, domain, stale, at);  // its free was not seen
   const uint32_t site_id = site_of(r, domain, a, state->record, at);
   const uint32_t block_id = site_id ? new_block(r, domain) : 0;
-  if (!block_id || !domain.blocks.insert(a.address, block_id)) return lose_event(r);
+  if (!block_id) return lose_event(r);
+  if (!domain.blocks.insert(a.address, block_id)) {
+    recycle_block(r, domain, block_id);
+    return lose_event(r);
+  }
 
   Site& site = site_record(r, site_id);
   Space& space = space_record(r, state->record);
@@ -243,70 +247,78 @@ void record_free(Recorder& r, const SpaceKey& key, uint64_t address, uint64_t re
   if (state) {
     Locked hold(state->domain->lock);
     note_reserved(space_record(r, state->record), reserved);
-    if (const uint32_t id = state->domain->blocks.find(address)) return drop_block(r, *state->domain, id, at);
+    if (const uint32_t id = state->domain->blocks.find(address)) return erase_and_drop(r, *state->domain, id, at);
   }
   r.file->header->unknown_frees.fetch_add(1, std::memory_order_relaxed);
 }
 
+// The address leaves the index before the driver is asked, which may give it to another thread at once; everything else waits
+// for the answer, so that a refused free leaves no trace.
 TakenBlock take_block(Recorder& r, uint64_t address, uint32_t kinds) {
   if (stopped(r)) return {};
-  const Moment at = now(r);
   Locked hold(r.driver.lock);
   const uint32_t id = r.driver.blocks.find(address);
   if (!id) return {};
-  Block& block = block_record(r, id);
+  const Block& block = block_record(r, id);
   if (!(kinds >> static_cast<uint32_t>(site_record(r, block.site).kind) & 1)) return {};
-  const TakenBlock taken{id, block.serial.load(std::memory_order_relaxed)};
-  forget_block(r, r.driver, block, at);
-  if (at.work_ended) block.flags |= kFreedAfterWork;
-  else block.serial.store(0, std::memory_order_release);  // pairs with the reader's second look
-  return taken;
+  r.driver.blocks.erase(address);
+  return {id, block.serial.load(std::memory_order_relaxed)};
 }
 
+namespace {
+
+// False: its context went meanwhile, and took it along.
+bool still_there(const Recorder& r, const TakenBlock& taken) {
+  const Block& block = record<Block>(*r.file, kBlocks, taken.block);
+  return block.serial.load(std::memory_order_relaxed) == taken.serial && !(block.flags & kFreedAfterWork);
+}
+
+}  // namespace
+
 void put_back(Recorder& r, const TakenBlock& taken) {
-  const Moment at = now(r);
   Locked hold(r.driver.lock);
-  Block& block = block_record(r, taken.block);
-  if (r.driver.blocks.find(block.address) || !r.driver.blocks.insert(block.address, taken.block)) return lose_event(r);
-  Site& site = site_record(r, block.site);
-  Space& space = space_record(r, site.space);
-  before_change(r, site, space, at);
-  site.frees--;
-  space.frees--;
-  add_live(site, space, block.size, at);
-  block.flags &= ~kFreedAfterWork;
-  block.serial.store(taken.serial, std::memory_order_release);  // pairs with the reader's first look
+  if (!still_there(r, taken)) return;
+  const uint64_t address = block_record(r, taken.block).address;
+  if (r.driver.blocks.find(address) || !r.driver.blocks.insert(address, taken.block)) lose_event(r);
 }
 
 void give_up(Recorder& r, const TakenBlock& taken) {
+  const Moment at = now(r);
   Locked hold(r.driver.lock);
-  Block& block = block_record(r, taken.block);
-  r.recent[hash_mix(0, block.address) % Recorder::kRecentFrees] = {block.address, block.site};
-  if (!(block.flags & kFreedAfterWork)) recycle_block(r, r.driver, taken.block);
+  if (!still_there(r, taken)) return;
+  const Block& block = block_record(r, taken.block);
+  r.recent[hash_mix(0, block.address) % Recorder::kRecentFrees] = {block.address, block.size, block.site};
+  drop_block(r, r.driver, taken.block, at);
 }
 
 AddressHistory history_of(Recorder& r, uint64_t address) {
   Locked hold(r.driver.lock);
-  if (const uint32_t id = r.driver.blocks.find(address)) return {block_record(r, id).site, true};
+  const auto history = [&](uint32_t site, uint64_t size, bool live) {
+    return AddressHistory{key_of(space_record(r, site_record(r, site).space)), site, size, live};
+  };
+  if (const uint32_t id = r.driver.blocks.find(address)) return history(block_record(r, id).site, block_record(r, id).size, true);
   const Recorder::RecentFree& recent = r.recent[hash_mix(0, address) % Recorder::kRecentFrees];
-  return {recent.address == address ? recent.site : 0, false};
+  return recent.site && recent.address == address ? history(recent.site, recent.size, false) : AddressHistory{};
 }
 
-uint64_t drop_context(Recorder& r, int device, uint64_t context) {
-  if (stopped(r)) return 0;
+DroppedBlocks drop_context(Recorder& r, int device, uint64_t context) {
+  if (stopped(r)) return {};
   const Moment at = now(r);
   Locked hold(r.driver.lock);
-  uint64_t bytes = 0;
+  DroppedBlocks dropped = {};
   const uint64_t count = r.file->header->tables[kBlocks].count.load(std::memory_order_relaxed);
   for (uint32_t id = 1; id < count; id++) {
     const Block& block = block_record(r, id);
     if (!block.serial.load(std::memory_order_relaxed) || block.flags & kFreedAfterWork) continue;
     const Site& site = site_record(r, block.site);
-    if (!dies_with_context(site, space_record(r, site.space), block, device, context)) continue;
-    bytes += block.size;
+    const Space& space = space_record(r, site.space);
+    if (!dies_with_context(site, space, block, device, context)) continue;
+    if (!dropped.bytes) dropped.space = key_of(space);
+    dropped.bytes += block.size;
+    if (r.driver.blocks.find(block.address) == id) r.driver.blocks.erase(block.address);
     drop_block(r, r.driver, id, at);
   }
-  return bytes;
+  return dropped;
 }
 
 }  // namespace vramtrack

@@ -36,7 +36,8 @@ struct Allocation {
   uint64_t reserved = 0;  // what the layer holds for the space by now, used or not; 0 = not told
 };
 
-// A block taken out of the table while the driver decides. Zero `block`: the address was not known.
+// A block whose free the driver decides on: its address is given away already, its bytes still count. Zero `block`: the address
+// was not known.
 struct TakenBlock {
   uint32_t block = 0;
   uint64_t serial = 0;
@@ -71,7 +72,7 @@ struct Recorder {
   };
   // What was freed last at the driver, to tell a double free from a foreign pointer.
   struct RecentFree {
-    uint64_t address;
+    uint64_t address, size;
     uint32_t site;
   };
   static constexpr uint32_t kMaxSpaces = 64;
@@ -100,15 +101,22 @@ TakenBlock take_block(Recorder&, uint64_t address, uint32_t kinds);  // `kinds`:
 void put_back(Recorder&, const TakenBlock&);
 void give_up(Recorder&, const TakenBlock&);
 
-// The site of the driver's live block at `address`, or of the one freed there last; 0 = neither is known.
+// The driver's live block at `address`, or the one freed there last. Zero `site`: neither is known.
 struct AddressHistory {
+  SpaceKey space;
   uint32_t site;
+  uint64_t size;
   bool live;
 };
 AddressHistory history_of(Recorder&, uint64_t address);
 
-// Frees the driver's blocks that a context takes with it (see driver_context_gone). Returns their bytes.
-uint64_t drop_context(Recorder&, int device, uint64_t context);
+// Frees the driver's blocks that a context takes with it (see driver_context_gone): how many bytes, and in which memory the
+// first of them lay.
+struct DroppedBlocks {
+  SpaceKey space;
+  uint64_t bytes;
+};
+DroppedBlocks drop_context(Recorder&, int device, uint64_t context);
 
 void record_incident(Recorder&, const IncidentReport&);
 bool space_has_name(Recorder&, const SpaceKey&);

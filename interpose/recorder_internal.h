@@ -7,7 +7,9 @@ namespace vramtrack {
 
 struct Moment {
   uint32_t time_ms, step;
-  bool by_step, work_ended;
+  format::Clock clock;
+  uint32_t iterations;  // begun, as the clock counts
+  bool work_ended;
 };
 
 Moment now(const Recorder&);

@@ -1,12 +1,13 @@
+// What does the environment ask of us? See settings.h.
 #include "interpose/settings.h"
 
 #include <atomic>
 #include <cstdlib>
 #include <cstring>
+#include <sched.h>
 #include <sys/auxv.h>
 #include <sys/stat.h>
-
-#include "interpose/lock.h"
+#include <unistd.h>
 
 namespace vramtrack {
 namespace {
@@ -15,9 +16,9 @@ constexpr uint32_t kDefaultNativeDepth = 40;
 constexpr uint32_t kMaxNativeDepth = 200;
 
 Settings values;
-char output_copy[1024], manifest_copy[1024];
+char output_copy[4096], manifest_copy[4096];
 std::atomic<bool> ready;
-Lock lock;
+std::atomic<pid_t> reader;  // the process a thread of which is reading; another's left that to us when it forked
 
 bool is_on(const char* name) {
   const char* v = getenv(name);
@@ -25,7 +26,7 @@ bool is_on(const char* name) {
 }
 
 // The program may change or free its environment; we keep what was there.
-const char* copy_of(const char* name, const char* fallback, char (&to)[1024]) {
+const char* copy_of(const char* name, const char* fallback, char (&to)[4096]) {
   const char* v = getenv(name);
   if (!v || !*v || strlen(v) >= sizeof to) v = fallback;
   return strcpy(to, v);
@@ -59,11 +60,14 @@ void read_environment() {
 }  // namespace
 
 const Settings& settings() {
-  if (!ready.load(std::memory_order_acquire)) {  // pairs with the store below
-    Locked hold(lock);
-    if (!ready.load(std::memory_order_relaxed)) {
+  while (!ready.load(std::memory_order_acquire)) {  // pairs with the store below
+    pid_t seen = reader.load(std::memory_order_relaxed);
+    const pid_t self = getpid();
+    if (seen != self && reader.compare_exchange_strong(seen, self)) {
       read_environment();
       ready.store(true, std::memory_order_release);
+    } else {
+      sched_yield();
     }
   }
   return values;

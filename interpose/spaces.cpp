@@ -1,4 +1,4 @@
-// The recorder's spaces and its clock: which memory an event concerns, when it happened, in which step.
+// Which memory does an event concern, when did it happen, in which step?
 
 #include <ctime>
 
@@ -17,7 +17,9 @@ Moment now(const Recorder& r) {
   const auto ms = static_cast<uint32_t>(ns > start ? (ns - start) / 1000000 : 0);
   if (header.last_time_ms.load(std::memory_order_relaxed) != ms) header.last_time_ms.store(ms, std::memory_order_relaxed);
   const uint32_t steps = header.steps.load(std::memory_order_relaxed);
-  return {ms, steps, steps != 0, header.work_ended_serial != 0};
+  const uint32_t passes = header.backward_passes.load(std::memory_order_relaxed);
+  const Clock clock = steps ? Clock::kStep : passes ? Clock::kBackward : Clock::kAllocations;
+  return {ms, steps, clock, steps ? steps : passes, header.work_ended_serial != 0};
 }
 
 Recorder::SpaceState* find_space(Recorder& r, const SpaceKey& key) {

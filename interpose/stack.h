@@ -10,7 +10,7 @@
 
 #include "interpose/interner.h"
 #include "interpose/native_stack.h"
-#include "interpose/python_frames.h"
+#include "interpose/surroundings.h"
 #include "interpose/thread_state.h"
 
 namespace vramtrack {
@@ -20,12 +20,10 @@ struct StackSources {
   Interner* interner;
   bool python_on, native_on;
   uint32_t native_depth;
-  const PythonInterpreter* python;
-  const Unwinder* unwinder;
-  const std::atomic<bool>* unwinder_ready;  // false while another thread is still loading it
-  uint32_t backward_marker;             // frame id
-  std::atomic<uint64_t>* unwinds;       // counts the slow ones
-  // The stack that calls backward, marker included, for the engine's threads; 0 = no backward runs.
+  const Surroundings* around;
+  uint32_t backward_marker, cut_marker;  // frame ids: backward runs from here; deeper Python frames were not read
+  std::atomic<uint64_t>* unwinds;        // counts the slow ones
+  // The stack that called backward last, marker included, for the engine's threads; 0 = none has yet.
   std::atomic<uint32_t> lent_stack;
 };
 

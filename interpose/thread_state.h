@@ -32,7 +32,7 @@ struct ThreadState {
 // The calling thread's state for the recording `epoch`, its caches empty if they were another's. Null: there is none to be had.
 ThreadState* thread_state(uint64_t epoch);
 
-// To be called once where locks may be taken: prepares the clean-up at thread exit.
+// Prepares the clean-up at thread exit. Not by two threads at once.
 void prepare_thread_states();
 
 // In a forked child, before its recording starts: the states of ended threads were the parent's.

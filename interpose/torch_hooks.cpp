@@ -88,11 +88,9 @@ bool wanted(uint64_t device) {
   return (type == kCuda || (type == kCpu && settings().cpu)) && recording_wanted();
 }
 
-void tell_found(bool supported) {
+void tell_unsupported() {
   static constinit std::atomic<bool> told{false};
-  if (!told.load(std::memory_order_relaxed) && !told.exchange(true, std::memory_order_relaxed)) {
-    torch_found(supported, nullptr);
-  }
+  if (!told.exchange(true, std::memory_order_relaxed)) torch_unsupported();
 }
 
 TorchReport torch_report(uint64_t address, int64_t size, uint64_t allocated, uint64_t reserved, uint64_t device) {
@@ -108,7 +106,6 @@ using ReportBlock = void(void*, int64_t, uint64_t, uint64_t, uint64_t);
 void block_reported(const Original& original, CallSite site, void* address, int64_t size, uint64_t allocated,
                     uint64_t reserved, uint64_t device) {
   if (wanted(device)) {
-    tell_found(true);
     torch_block(torch_report(reinterpret_cast<uint64_t>(address), size, allocated, reserved, device), site);
   }
   if (auto* report = original.if_found<ReportBlock>()) report(address, size, allocated, reserved, device);
@@ -119,7 +116,6 @@ using ReportOutOfMemory = void(int64_t, uint64_t, uint64_t, uint64_t);
 void out_of_memory_reported(const Original& original, CallSite site, int64_t size, uint64_t allocated, uint64_t reserved,
                             uint64_t device) {
   if (wanted(device)) {
-    tell_found(true);
     torch_out_of_memory(torch_report(0, size, allocated, reserved, device), site);
   }
   if (auto* report = original.if_found<ReportOutOfMemory>()) report(size, allocated, reserved, device);
@@ -192,7 +188,7 @@ bool memory_profiling_enabled() {
 
 // PyTorch 1.6 to 1.9 report their own record of the block, not its address.
 void report_block_1_6(void* block, int64_t size, uint64_t device) {
-  if (wanted(device)) tell_found(false);
+  if (wanted(device)) tell_unsupported();
   if (auto* report = report_block_unsupported.if_found<void(void*, int64_t, uint64_t)>()) report(block, size, device);
 }
 

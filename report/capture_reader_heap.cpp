@@ -67,6 +67,7 @@ class Reader {
   void make_peak(const format::Site& from, Site& to) const;
   Curve make_curve(const format::Site& from, const Site& site);
   Stack make_stack(uint32_t node);
+  uint64_t windows_of(const format::Space& space) const;
   int space_index(uint16_t record) const;
 
   Heap heap_;
@@ -179,6 +180,20 @@ void Reader::make_peak(const format::Site& from, Site& to) const {
 }
 
 // The curve up to where the work ended. The file's stops at the site's last change; from there on the site held what it holds.
+// Windows of the space's clock that have begun, those included that began since its last event.
+uint64_t Reader::windows_of(const format::Space& space) const {
+  switch (space.clock) {
+    case format::Clock::kAllocations: return space.allocations;
+    case format::Clock::kBackward: break;
+    case format::Clock::kStep: {
+      const Process& process = heap_.process;
+      const uint64_t steps = process.work_ended ? process.work_ended_step : process.steps;
+      return space.windows + (steps > space.iterations_seen ? steps - space.iterations_seen : 0);
+    }
+  }
+  return space.windows;
+}
+
 Curve Reader::make_curve(const format::Site& from, const Site& site) {
   if (from.curve == 0) return {};
   if (from.curve >= curves_.count()) return ++bad_curves_, Curve{};
@@ -186,15 +201,17 @@ Curve Reader::make_curve(const format::Site& from, const Site& site) {
   if (curve.site != site.id || curve.last_window >= format::kCurvePoints || curve.scale >= 48) return ++bad_curves_, Curve{};
 
   Curve to;
-  to.by_step = curve.unit_is_step != 0;
   for (uint32_t i = 0; i <= curve.last_window; ++i) {
     bool sane = std::isfinite(curve.floor[i]) && curve.floor[i] >= 0;
     to.floor.push_back(sane ? curve.floor[i] : 0);
   }
   uint32_t scale = curve.scale;
-  const Process& process = heap_.process;
-  uint64_t step_now = std::max<uint64_t>(process.work_ended ? process.work_ended_step : process.steps, 1);
-  uint64_t window_now = to.by_step ? step_now - 1 : heap_.spaces[site.space].allocations;
+  const auto& space = spaces_.at<format::Space>(from.space);
+  if (space.clock != format::Clock::kAllocations && !curve.by_iteration) {  // not touched since there are iterations
+    to.floor = {static_cast<double>(site.end_bytes)};
+    scale = 0;
+  }
+  const uint64_t window_now = windows_of(space);
   while (window_now >> scale >= format::kCurvePoints) {
     for (size_t i = 0; i < to.floor.size(); i += 2) {
       to.floor[i / 2] = std::min(to.floor[i], to.floor[std::min(i + 1, to.floor.size() - 1)]);
@@ -204,7 +221,6 @@ Curve Reader::make_curve(const format::Site& from, const Site& site) {
   }
   size_t points_now = (window_now >> scale) + 1;
   while (to.floor.size() < points_now) to.floor.push_back(static_cast<double>(site.end_bytes));
-  to.window = std::ldexp(1.0, static_cast<int>(scale));
   return to;
 }
 

@@ -62,8 +62,6 @@ struct Block {
 
 // Least live bytes of a site over equal windows of its space's history, the last point being where the work ended.
 struct Curve {
-  bool by_step = false;        // a window is a number of steps, else a number of allocations of the space
-  double window = 1;           // steps or allocations in one point
   std::vector<double> floor;   // bytes; empty: fewer than two allocations
 };
 

@@ -16,9 +16,8 @@ constexpr int kFrames = 30;
 struct Bench {
   ScratchCapture capture;
   Unwinder unwinder{};
-  PythonInterpreter no_python{};
+  Surroundings around{};
   StackSources sources{};
-  std::atomic<bool> ready{true};
 
   Bench() {
     load_unwinder(unwinder);
@@ -26,9 +25,8 @@ struct Bench {
     sources.interner = &capture.interner();
     sources.native_on = true;
     sources.native_depth = 40;
-    sources.python = &no_python;
-    sources.unwinder = &unwinder;
-    sources.unwinder_ready = &ready;
+    around.unwinder = &unwinder;
+    sources.around = &around;
     sources.unwinds = &capture.header().native_unwinds;
   }
 };

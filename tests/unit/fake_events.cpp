@@ -22,6 +22,7 @@ namespace {
 char lines[1 << 16];
 size_t length;
 bool device_told;
+thread_local FreeFamily freeing;
 std::atomic<long> torch_blocks, torch_bytes, torch_reports;  // live, live, ever
 
 __attribute__((format(printf, 1, 2))) void say(const char* format, ...) {
@@ -62,10 +63,11 @@ void driver_refused(const RefusedAllocation& refused) {
   say("%s: refused %s device %d size %lu result %d%s\n", api(), name(refused.kind), refused.device, refused.size, refused.result,
       refused.out_of_memory ? " out of memory" : "");
 }
-PendingFree::PendingFree(uint64_t address, FreeFamily family) : address_(address), family_(family) {
+PendingFree::PendingFree(uint64_t address, FreeFamily family) : address_(address) {
+  freeing = family;
   say("%s: frees %s %lx\n", api(), name(family), address);
 }
-void PendingFree::finish(int result) { say("%s: freed %s %lx result %d\n", api(), name(family_), address_, result); }
+void PendingFree::finish(int result) { say("%s: freed %s %lx result %d\n", api(), name(freeing), address_, result); }
 void driver_context_gone(int device, uint64_t context) { say("%s: gone device %d context %lx\n", api(), device, context); }
 bool device_described(int) { return device_told; }
 void describe_device(int device, const char* text, uint64_t total_bytes) {
@@ -84,7 +86,7 @@ void torch_block(const TorchReport& report, CallSite) {
 void torch_out_of_memory(const TorchReport& report, CallSite) {
   say("torch: out of memory size %ld device %d:%d\n", report.size, report.device_type, report.device_index);
 }
-void torch_found(bool supported, const char*) { say("torch: %s\n", supported ? "found" : "unsupported"); }
+void torch_unsupported() { say("torch: unsupported\n"); }
 void step_begins(format::StepSource) { say("torch: step\n"); }
 BackwardScope::BackwardScope(CallSite) : saved_frame_(0) { say("torch: backward begins\n"); }
 BackwardScope::~BackwardScope() { say("torch: backward ends\n"); }

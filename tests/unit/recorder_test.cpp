@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cstring>
 #include <map>
 #include <random>
 #include <thread>
@@ -120,30 +121,99 @@ TEST(Recorder, windows_are_steps_once_steps_are_known) {
     record_free(capture.recorder(), kGpu, 2);
   }
   const Curve& curve = capture.at<Curve>(kCurves, capture.at<Site>(kSites, 1).curve);
-  EXPECT_EQ(curve.unit_is_step, 1u);
+  EXPECT_EQ(curve.by_iteration, 1u);
   EXPECT_EQ(curve.last_window, 39u);
   EXPECT_EQ(curve.floor[39], 400);  // the least of the last step: before its own allocation
+}
+
+TEST(Recorder, backward_passes_are_windows_until_steps_are_known) {
+  ScratchCapture capture;
+  const Space& space = capture.at<Space>(kSpaces, 1);
+  allocate(capture, 1, 1, 10);
+  EXPECT_EQ(space.clock, Clock::kAllocations);
+  for (int pass = 0; pass < 20; pass++) {
+    capture.header().backward_passes++;
+    for (int i = 0; i <= pass; i++) allocate(capture, 1, 100 + pass * 100 + i, 10);  // ever more in each
+  }
+  EXPECT_EQ(space.clock, Clock::kBackward);
+  EXPECT_EQ(space.windows, 19u);
+  record_step(capture.recorder(), StepSource::kOptimizer);
+  allocate(capture, 1, 10000, 10);
+  record_step(capture.recorder(), StepSource::kOptimizer);
+  allocate(capture, 1, 10001, 10);
+  EXPECT_EQ(space.clock, Clock::kStep);
+  EXPECT_EQ(space.windows, 20u);
+}
+
+TEST(Recorder, a_loop_after_the_last_step_is_still_seen_over_time) {
+  ScratchCapture capture;
+  allocate(capture, 1, 1, 10);
+  for (int step = 0; step < 10; step++) {
+    record_step(capture.recorder(), StepSource::kOptimizer);
+    for (int i = 0; i < 20; i++) {
+      allocate(capture, 2, 2, 7);
+      record_free(capture.recorder(), kGpu, 2);
+    }
+  }
+  for (int i = 0; i < 10000; i++) {
+    allocate(capture, 3, 1000 + i, 1);
+    allocate(capture, 2, 2, 7);
+    record_free(capture.recorder(), kGpu, 2);
+  }
+  const Curve& leak = capture.at<Curve>(kCurves, capture.at<Site>(kSites, 3).curve);
+  ASSERT_GT(leak.last_window, 30u);
+  for (uint32_t i = 2; i <= leak.last_window; i++) EXPECT_GE(leak.floor[i], leak.floor[i - 1]);
+  EXPECT_GT(leak.floor[leak.last_window], leak.floor[leak.last_window / 2] * 1.5);
 }
 
 TEST(Recorder, a_free_the_driver_refuses_leaves_no_trace) {
   ScratchCapture capture;
   allocate(capture, 1, 64, 1000);
+  allocate(capture, 1, 128, 1000);
+  const Site site = capture.at<Site>(kSites, 1);
+  const Curve curve = capture.at<Curve>(kCurves, site.curve);
   const TakenBlock taken = take_block(capture.recorder(), 64, kAnyDeviceKind);
   ASSERT_NE(taken.block, 0u);
-  EXPECT_TRUE(live_blocks(capture).empty());
+  EXPECT_EQ(take_block(capture.recorder(), 64, kAnyDeviceKind).block, 0u) << "its address is free for others";
   put_back(capture.recorder(), taken);
-  EXPECT_EQ(live_blocks(capture), (std::map<uint64_t, uint64_t>{{64, 1000}}));
-  const Site& site = capture.at<Site>(kSites, 1);
-  EXPECT_EQ(site.frees, 0u);
-  EXPECT_EQ(site.live_bytes, 1000u);
-  EXPECT_EQ(capture.at<Space>(kSpaces, 1).live_blocks, 1u);
+  EXPECT_EQ(live_blocks(capture), (std::map<uint64_t, uint64_t>{{64, 1000}, {128, 1000}}));
+  EXPECT_EQ(memcmp(&site, &capture.at<Site>(kSites, 1), sizeof site), 0);
+  EXPECT_EQ(memcmp(&curve, &capture.at<Curve>(kCurves, site.curve), sizeof curve), 0);
+  EXPECT_EQ(take_block(capture.recorder(), 64, kAnyDeviceKind).block, taken.block) << "and known again";
+}
+
+TEST(Recorder, an_address_may_be_allocated_again_before_its_free_has_returned) {
+  ScratchCapture capture;
+  allocate(capture, 1, 64, 1000);
+  const TakenBlock taken = take_block(capture.recorder(), 64, kAnyDeviceKind);
+  allocate(capture, 2, 64, 50);
+  give_up(capture.recorder(), taken);
+  EXPECT_EQ(live_blocks(capture), (std::map<uint64_t, uint64_t>{{64, 50}}));
+  EXPECT_EQ(capture.at<Space>(kSpaces, 1).live_bytes, 50u);
+  give_up(capture.recorder(), take_block(capture.recorder(), 64, kAnyDeviceKind));
+  EXPECT_TRUE(live_blocks(capture).empty());
+}
+
+TEST(Recorder, a_context_may_go_while_a_free_of_its_block_is_on_its_way) {
+  ScratchCapture capture;
+  allocate(capture, 1, 64, 1000, kGpu, 0xc1);
+  const TakenBlock taken = take_block(capture.recorder(), 64, kAnyDeviceKind);
+  EXPECT_EQ(drop_context(capture.recorder(), 0, 0xc1).bytes, 1000u);
+  put_back(capture.recorder(), taken);
+  give_up(capture.recorder(), taken);
+  EXPECT_TRUE(live_blocks(capture).empty());
+  EXPECT_EQ(capture.at<Space>(kSpaces, 1).frees, 1u);
+  EXPECT_EQ(capture.at<Space>(kSpaces, 1).live_bytes, 0u);
 }
 
 TEST(Recorder, a_pinned_pointer_given_to_cudaFree_stays_live) {
   ScratchCapture capture;
   allocate(capture, 1, 64, 1000, {Layer::kDriver, Memory::kPinnedHost, -1}, 0, Kind::kPinned);
   EXPECT_EQ(take_block(capture.recorder(), 64, kAnyDeviceKind).block, 0u);
-  EXPECT_TRUE(history_of(capture.recorder(), 64).live);
+  const AddressHistory history = history_of(capture.recorder(), 64);
+  EXPECT_TRUE(history.live);
+  EXPECT_EQ(history.size, 1000u);
+  EXPECT_EQ(history.space.memory, Memory::kPinnedHost);
 }
 
 TEST(Recorder, a_second_free_is_known_as_such) {
@@ -153,6 +223,7 @@ TEST(Recorder, a_second_free_is_known_as_such) {
   const AddressHistory history = history_of(capture.recorder(), 64);
   EXPECT_FALSE(history.live);
   EXPECT_EQ(history.site, 1u);
+  EXPECT_EQ(history.size, 1000u);
   EXPECT_EQ(history_of(capture.recorder(), 65).site, 0u);
 }
 
@@ -161,9 +232,9 @@ TEST(Recorder, a_context_takes_its_memory_but_not_the_pools) {
   allocate(capture, 1, 64, 10, kGpu, 0xc1);
   allocate(capture, 1, 128, 20, kGpu, 0xc2);
   allocate(capture, 2, 256, 40, kGpu, 0xc1, Kind::kStreamOrdered);
-  EXPECT_EQ(drop_context(capture.recorder(), 0, 0xc1), 10u);
+  EXPECT_EQ(drop_context(capture.recorder(), 0, 0xc1).bytes, 10u);
   EXPECT_EQ(live_blocks(capture), (std::map<uint64_t, uint64_t>{{128, 20}, {256, 40}}));
-  EXPECT_EQ(drop_context(capture.recorder(), 0, 0), 20u);
+  EXPECT_EQ(drop_context(capture.recorder(), 0, 0).bytes, 20u);
   EXPECT_EQ(live_blocks(capture), (std::map<uint64_t, uint64_t>{{256, 40}}));
 }
 

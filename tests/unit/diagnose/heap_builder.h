@@ -211,18 +211,17 @@ class Story {
   Curve curve_of(const Site& site) const {
     constexpr uint64_t kPoints = 64;
     Curve curve;
-    curve.by_step = heap_.process.steps > 0;
-    const uint64_t last = curve.by_step ? heap_.process.steps : heap_.spaces[static_cast<size_t>(site.space)].allocations;
+    const bool by_step = heap_.process.steps > 0;
+    const uint64_t last = by_step ? heap_.process.steps : heap_.spaces[static_cast<size_t>(site.space)].allocations;
     uint64_t window = 1;
     while (last / window >= kPoints) window *= 2;
-    curve.window = static_cast<double>(window);
     const std::vector<Change>& changes = history_[static_cast<size_t>(&site - heap_.sites.data())];
     uint64_t live = 0;
     size_t next = 0;
     for (uint64_t point = 0; point <= last / window; ++point) {
       uint64_t least = live;
       for (; next < changes.size(); ++next) {
-        const uint64_t when = curve.by_step ? changes[next].step : changes[next].allocation;
+        const uint64_t when = by_step ? changes[next].step : changes[next].allocation;
         if (when / window > point) break;
         live = changes[next].live_bytes;
         least = std::min(least, live);

@@ -106,16 +106,23 @@ TEST(CaptureReader, what_the_teardown_freed_was_live_when_the_work_ended) {
 void set_curve(CaptureBuilder& capture, uint32_t scale, std::vector<float> floors) {
   auto& curve = capture.add<format::Curve>(format::kCurves);
   curve.site = 1;
-  curve.unit_is_step = 1;
+  curve.by_iteration = 1;
   curve.scale = scale;
   curve.last_window = static_cast<uint32_t>(floors.size() - 1);
   std::ranges::copy(floors, curve.floor);
 }
 
+// The space was touched last in the third step.
+void set_clock(format::Space& space) {
+  space.clock = format::Clock::kStep;
+  space.iterations_seen = 3;
+  space.windows = 2;
+}
+
 TEST(CaptureReader, curve_goes_on_flat_to_the_end) {
   CaptureBuilder capture;
   capture.header()->steps.store(6);
-  capture.space(format::Layer::kPytorch, format::Memory::kDevice, 0);
+  set_clock(capture.space(format::Layer::kPytorch, format::Memory::kDevice, 0));
   auto& site = capture.site(0, 1, format::Kind::kDevice);
   site.allocations = 2;
   site.live_bytes = 30;
@@ -123,20 +130,18 @@ TEST(CaptureReader, curve_goes_on_flat_to_the_end) {
   set_curve(capture, 0, {10, 20, 30});
   Heap heap = read_ok(capture.bytes());
   EXPECT_EQ(heap.sites[0].curve.floor, (std::vector<double>{10, 20, 30, 30, 30, 30}));
-  EXPECT_TRUE(heap.sites[0].curve.by_step);
 }
 
 TEST(CaptureReader, long_quiet_curve_is_merged_to_the_usual_points) {
   CaptureBuilder capture;
   capture.header()->steps.store(200);
-  capture.space(format::Layer::kPytorch, format::Memory::kDevice, 0);
+  set_clock(capture.space(format::Layer::kPytorch, format::Memory::kDevice, 0));
   auto& site = capture.site(0, 1, format::Kind::kDevice);
   site.allocations = 2;
   site.live_bytes = 30;
   site.curve = 1;
   set_curve(capture, 0, {10, 20, 30});
   Curve curve = read_ok(capture.bytes()).sites[0].curve;
-  EXPECT_EQ(curve.window, 4);
   ASSERT_EQ(curve.floor.size(), 50u);
   EXPECT_EQ(curve.floor[0], 10);
   EXPECT_EQ(curve.floor[1], 30);
