@@ -120,6 +120,14 @@ constinit std::atomic<void*> dlvsym_address{nullptr};
 
 void* pinned(const char* path) { return dlopen(path, RTLD_NOLOAD | RTLD_NODELETE | RTLD_LAZY); }
 
+// Null for the main program, which has no path to open it by.
+const char* path_of(const void* address) {
+  Dl_info info;
+  link_map* object = nullptr;
+  if (!dladdr1(address, &info, reinterpret_cast<void**>(&object), RTLD_DL_LINKMAP) || !object) return nullptr;
+  return *object->l_name ? object->l_name : nullptr;
+}
+
 struct Search {
   std::string_view prefix;
   char path[4096];
@@ -152,11 +160,22 @@ void* loaded_object(std::string_view name_prefix) {
   return dl_iterate_phdr(match, &search) ? pinned(search.path) : nullptr;
 }
 
-void* object_of(const void* address) {
-  Dl_info info;
-  link_map* object = nullptr;
-  if (!dladdr1(address, &info, reinterpret_cast<void**>(&object), RTLD_DL_LINKMAP) || !object) return nullptr;
-  return *object->l_name ? pinned(object->l_name) : nullptr;
+void* found_from(const void* address, const char* name) {
+  const char* path = path_of(address);
+  void* object = path ? dlopen(path, RTLD_NOLOAD | RTLD_LAZY) : nullptr;
+  if (!object) return nullptr;
+  void* found = real_dlsym()(object, name);
+  dlclose(object);
+  return found;
+}
+
+void keep_loaded(const void* address) {
+  if (const char* path = path_of(address)) pinned(path);
+}
+
+bool in_same_object(const void* a, const void* b) {
+  Dl_info of_a, of_b;
+  return dladdr(a, &of_a) && dladdr(b, &of_b) && of_a.dli_fbase == of_b.dli_fbase;
 }
 
 std::string_view object_name(const void* address) {

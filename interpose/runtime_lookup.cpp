@@ -19,17 +19,16 @@ int no_such_function() { return 302; }
 void* find(const char* name, const void* return_address) {
   const OwnWork work;
   void* next = next_after_us(name);
-  void* object = object_of(return_address);
-  void* own = object ? real_dlsym()(object, name) : nullptr;
+  void* own = found_from(return_address, name);
   // Neither we nor the caller itself: another interposer's own cudaMalloc looks for what lies behind it.
-  if (own && (in_this_library(own) || object_of(own) == object)) own = nullptr;
+  if (own && (in_this_library(own) || in_same_object(own, return_address))) own = nullptr;
   void* found = next;
   if (!next || (own && object_name(next).starts_with("libcudart.so"))) found = own;
   if (!found) {
     // Reached by some other way, a look-up in our own exports for one: then any runtime is better than none.
     if (void* runtime = loaded_object("libcudart.so")) found = real_dlsym()(runtime, name);
   }
-  if (found) object_of(found);  // stays loaded: the answer is kept
+  if (found) keep_loaded(found);  // for the answer is kept
   dlerror();                    // no error of the program's
   return found ? found : reinterpret_cast<void*>(&no_such_function);
 }

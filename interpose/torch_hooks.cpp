@@ -49,7 +49,9 @@ class Original {
       const OwnWork work;
       if (void* library = loaded_object(library_)) find_in(library);
       if (!function_.load(std::memory_order_relaxed)) {
-        if (void* library = object_of(caller)) find_in(library);
+        void* function = found_from(caller, name_);
+        if (function) keep_loaded(function);
+        function_.store(function, std::memory_order_relaxed);
       }
     }
     return if_found<Function>();

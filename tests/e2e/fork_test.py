@@ -41,6 +41,22 @@ def test_child_that_uses_cuda_in_vain_leaves_the_parents_capture_alone():
         harness.equal(live(child) if child["devices"] else 0, 0, "child's live bytes")
 
 
+def test_functions_not_recorded_are_told_by_parent_and_child():
+    # Looked up before either has a capture: the child has the function as well.
+    source = harness.scratch() / "looks_up.cpp"
+    source.write_text('#include "check.h"\n#include <dlfcn.h>\n#include <sys/wait.h>\n#include <unistd.h>\n'
+                      'int main() {\n'
+                      '  dlsym(dlopen("libcuda.so.1", RTLD_NOW), "cuMemCreate");\n'
+                      '  const bool child = fork() == 0;\n'
+                      '  void* p;\n'
+                      '  CHECK(cudaMalloc(&p, 1));\n'
+                      '  return child ? 0 : wait(nullptr) < 0;\n}\n')
+    traced = harness.trace(harness.build(source))
+    for process in traced.report["processes"]:
+        harness.equal([e["name"] for e in process["events"] if e["name"] == "cuMemCreate"], ["cuMemCreate"], "told functions")
+    harness.equal(len(traced.report["processes"]), 2, "processes")
+
+
 def test_exec_is_followed():
     program = harness.build(harness.PROGRAMS / "waits.cpp")
     traced = harness.trace("bash", "-c", f"{program} < /dev/null; exec {program} < /dev/null")

@@ -43,12 +43,12 @@ def environment(extra=None):
     return {**env, **(extra or {})}
 
 
-def build(source, runtime="shared"):
+def build(source, runtime="shared", options=(), target=None):
     """Compiles a program against the simulated runtime; answers the executable's path."""
     source = pathlib.Path(source)
-    target = scratch() / source.stem
+    target = target or scratch() / source.stem
     libraries = {"shared": ["-lcudart"], "static": ["-lcudart_static", "-ldl", "-lrt"], "none": []}[runtime]
-    subprocess.run(["g++", "-std=c++17", "-g", "-O1", "-pthread", f"-I{CUDA_HOME}/include", f"-I{SAMPLES}", str(source),
+    subprocess.run(["g++", "-std=c++17", "-g", "-O1", "-pthread", f"-I{CUDA_HOME}/include", f"-I{SAMPLES}", *options, str(source),
                     "-o", str(target), f"-L{SIM}", *libraries], check=True)
     return target
 

@@ -51,6 +51,28 @@ def test_arguments_are_passed_untouched():
     harness.equal(harness.trace(*words).out, harness.bare(*words).stdout, "stdout")
 
 
+def test_plugins_are_unloaded():
+    # A library that called us may go again; one whose unloading we prevented would be seen by its destructor, and by its absence.
+    folder = harness.scratch()
+    plugin, host = folder / "plugin.cpp", folder / "host.cpp"
+    plugin.write_text('#include "check.h"\n'
+                      'extern "C" void work() { void* p; CHECK(cudaMalloc(&p, 4096)); CHECK(cudaFree(p)); }\n'
+                      '[[gnu::destructor]] static void goes() { std::puts("plugin goes"); }\n')
+    harness.build(plugin, options=["-fPIC", "-shared", "-fno-gnu-unique"], target=folder / "plugin.so")
+    host.write_text('#include <cstdio>\n#include <dlfcn.h>\n'
+                    'int main(int, char** argv) {\n'
+                    '  for (int i = 0; i < 2; i++) {\n'
+                    '    void* plugin = dlopen(argv[1], RTLD_NOW);\n'
+                    '    reinterpret_cast<void (*)()>(dlsym(plugin, "work"))();\n'
+                    '    dlclose(plugin);\n'
+                    '    std::puts(dlopen(argv[1], RTLD_NOW | RTLD_NOLOAD) ? "still there" : "gone");\n'
+                    '  }\n}\n')
+    without, within = (run(harness.build(host, "none"), folder / "plugin.so") for run in (harness.bare, harness.trace))
+    harness.equal(without.stdout, b"plugin goes\ngone\n" * 2, "stdout of the program alone")
+    harness.equal(within.out, without.stdout, "stdout")
+    harness.equal(harness.device(within.process)["ledger"]["live_bytes"], 0, "live bytes")
+
+
 def test_signals_reach_the_program():
     for number in (signal.SIGTERM, signal.SIGINT):
         process = harness.start(PROGRAM, "handler", folder=harness.scratch(), stdout=subprocess.PIPE,

@@ -1,0 +1,47 @@
+# Stacks in odd places: below code that was unloaded, and deeper than what is kept.
+import harness
+
+
+def test_an_unloaded_plugin_splits_no_site():
+    folder = harness.scratch()
+    plugin, host = folder / "plugin.cpp", folder / "host.cpp"
+    plugin.write_text('#include "check.h"\nextern "C" void work() { void* p; CHECK(cudaMalloc(&p, 4096)); }\n')
+    harness.build(plugin, options=["-fPIC", "-shared"], target=folder / "plugin.so")
+    host.write_text('#include "check.h"\n#include <dlfcn.h>\n'
+                    'int main(int, char** argv) {\n'
+                    '  for (int i = 0; i < 4; i++) {\n'
+                    '    void* block;\n'
+                    '    CHECK(cudaMalloc(&block, 1 << 20));  // kept\n'
+                    '    void* plugin = dlopen(argv[1], RTLD_NOW);\n'
+                    '    reinterpret_cast<void (*)()>(dlsym(plugin, "work"))();\n'
+                    '    dlclose(plugin);\n'
+                    '  }\n}\n')
+    traced = harness.trace(harness.build(host), folder / "plugin.so")
+    sites = harness.report(*traced.captures)["processes"][0]["sites"]
+    kept = [site for site in sites if site["allocated_bytes"] // site["allocations"] == 1 << 20]
+    harness.equal([site["allocations"] for site in kept], [4], "allocations of the sites of the program's own line")
+    assert all(any(f["function"] == "work" for f in site["stack"]) for site in sites if site not in kept), sites
+
+
+DEEP = """
+import torch
+kept = []
+def deep(n):
+    if n: return deep(n - 1)
+    kept.append(torch.empty(1024))
+for i in range(3): deep(300)
+"""
+
+
+def test_a_stack_that_is_cut_says_so():
+    harness.need_torch()
+    script = harness.scratch() / "deep.py"
+    script.write_text(DEEP)
+    traced = harness.trace(harness.TORCH_PYTHON, script, options=["--cpu"])
+    sites = harness.report(*traced.captures)["processes"][0]["sites"]
+    stack = next(site["stack"] for site in sites if site["end_bytes"] == 3 * 4096)
+    harness.equal(sum(f["kind"] == "python" for f in stack), 128, "Python frames kept")
+    harness.equal((stack[-1]["kind"], stack[-1]["function"]), ("marker", "further Python frames, not read"), "outermost frame")
+
+
+harness.main()
