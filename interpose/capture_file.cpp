@@ -1,3 +1,4 @@
+// How does the file come about and grow? See capture_file.h.
 #include "interpose/capture_file.h"
 
 #include <cstring>
@@ -78,11 +79,6 @@ bool extend(CaptureFile& file, int fd, uint64_t size) {
   return true;
 }
 
-bool same_file(const CaptureFile& file, int fd) {
-  struct stat st;
-  return fstat(fd, &st) == 0 && st.st_dev == file.device && st.st_ino == file.inode;
-}
-
 // Moves a descriptor to where programs that count on low numbers, or close the first few, do not meet it.
 int out_of_the_way(int fd) {
   constexpr int kHigh = 900;
@@ -93,21 +89,21 @@ int out_of_the_way(int fd) {
 }
 
 bool have_file(CaptureFile& file) {
-  if (same_file(file, file.fd)) return true;
+  if (is_still_open(file.open)) return true;
   const int fd = sys::open(file.path, O_RDWR | O_NOFOLLOW);
   if (fd < 0) return fail(file, StopReason::kMapFailed, errno);
-  if (!same_file(file, fd)) {
+  if (!is_still_open({fd, file.open.device, file.open.inode})) {
     sys::close(fd);
     return fail(file, StopReason::kMapFailed, ENOENT);
   }
-  file.fd = out_of_the_way(fd);
+  file.open.fd = out_of_the_way(fd);
   return true;
 }
 
 bool add_chunk(CaptureFile& file, TableId id, uint32_t chunk) {
   if (!have_file(file)) return false;
   const uint64_t offset = file.used_bytes;
-  if (!extend(file, file.fd, chunk_bytes(id, chunk))) return false;
+  if (!extend(file, file.open.fd, chunk_bytes(id, chunk))) return false;
   file.header->total_size_hint = file.used_bytes;
   file.chunks[id][chunk] = file.base + offset;
   file.header->tables[id].chunks[chunk].store(offset, std::memory_order_release);  // pairs with the reader's acquire
@@ -175,19 +171,24 @@ bool ensure_or_stop(CaptureFile& file, TableId id, uint64_t first, uint64_t coun
 
 }  // namespace
 
+bool is_still_open(const OpenFile& open) {
+  struct stat st;
+  return fstat(open.fd, &st) == 0 && st.st_dev == open.device && st.st_ino == open.inode;
+}
+
 bool create_capture_file(CaptureFile& file, const char* path) {
   if (strlen(path) >= sizeof file.path) return fail(file, StopReason::kMapFailed, ENAMETOOLONG);
   strcpy(file.path, path);
   const int fd = sys::open(path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW, 0600);
   if (fd < 0) return fail(file, reason_of(errno), errno);
-  file.fd = out_of_the_way(fd);
+  file.open.fd = out_of_the_way(fd);
   struct stat st;
-  fstat(file.fd, &st);
-  file.device = st.st_dev;
-  file.inode = st.st_ino;
-  if (!reserve_addresses(file) || !extend(file, file.fd, initial_size())) {
+  fstat(file.open.fd, &st);
+  file.open.device = st.st_dev;
+  file.open.inode = st.st_ino;
+  if (!reserve_addresses(file) || !extend(file, file.open.fd, initial_size())) {
     if (file.base) munmap(file.base, file.reserved_bytes);
-    sys::close(file.fd);
+    sys::close(file.open.fd);
     sys::unlink(path);
     return false;
   }

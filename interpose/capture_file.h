@@ -16,6 +16,14 @@
 
 namespace vramtrack {
 
+// Which file a descriptor led to.
+struct OpenFile {
+  int fd;
+  uint64_t device, inode;
+};
+// True while it still leads there: the program may have closed it, and got its number for a file of its own.
+bool is_still_open(const OpenFile&);
+
 // The first chunk of a table holds 1 << first_chunk_shift records; chunk k twice as many as chunk k - 1.
 struct TableShape {
   uint32_t record_size, first_chunk_shift;
@@ -40,8 +48,7 @@ struct CaptureFile {
   Lock lock;                 // growth and appends
   uint64_t reserved_bytes;   // of address space
   uint64_t used_bytes;       // of the file, and mapped
-  int fd;
-  uint64_t device, inode;    // identity of the file
+  OpenFile open;
   std::atomic<bool> stopped;
   format::StopReason failure;  // why creating or growing failed
   int failure_errno;

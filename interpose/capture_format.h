@@ -12,7 +12,9 @@
 //   - Index 0 of every table is reserved and means "none". A zeroed record is not written yet.
 //   - A table never moves. It grows by chunks: chunk k holds `first_chunk_records << k` records, and is fully allocated and
 //     zeroed before its offset is stored (release) in the directory.
-//   - `Table::count` is stored (release) after the records below it are complete. A reader loads it (acquire) first.
+//   - `Table::count` is stored (release) after the records below it are complete, and loaded (acquire) first by a reader. Three
+//     tables publish room that is filled after: a string is named by others only when it is complete, a space is zeros till then,
+//     a block carries its own mark, see below.
 //   - Blocks are reused in place. `Block::serial` is cleared (release) before a record changes, and stored (release) after it
 //     is complete; a reader that sees the same non-zero serial before and after its copy has a whole record.
 //   - Counters of sites and spaces are written under a lock of the writer's. A reader of a live file may see one event half
@@ -66,7 +68,7 @@ enum class StepSource : uint32_t { kNone, kOptimizer, kNvtx, kApi };
 enum class Clock : uint32_t { kAllocations, kBackward, kStep };
 
 // Why recording stopped before the program did. Zero while all is well.
-enum class StopReason : uint32_t { kNone, kDiskFull, kFileSizeLimit, kMapFailed, kTableFull, kInternal };
+enum class StopReason : uint32_t { kNone, kDiskFull, kFileSizeLimit, kMapFailed, kTableFull };
 
 enum class EndKind : uint32_t { kUnknown, kExit, kSignal };
 
@@ -177,7 +179,7 @@ struct Site {
   uint16_t space;
   Kind kind;
   uint8_t overflow;          // 1: stands for all stacks beyond the bound on distinct stacks
-  uint32_t curve;            // growth curve, made at the second allocation; 0 = none
+  uint32_t curve;            // growth curve; 0 = none
 
   uint64_t allocations, frees;
   uint64_t live_bytes, live_blocks;
@@ -246,7 +248,6 @@ enum class IncidentKind : uint32_t {
   kFailedCall,    // an allocation was refused for another reason; `detail` is the CUresult
   kInvalidFree,   // a free was refused; see FreeFault
   kReset,         // a device reset or context destroy took live blocks with it
-  kFork,
   kUnhooked,      // a memory function was resolved that is not hooked; `name` says which
 };
 

@@ -1,3 +1,4 @@
+// Who is this process, and what is its capture called? See identity.h.
 #include "interpose/identity.h"
 
 #include <cstdio>

@@ -1,3 +1,4 @@
+// Which id has this string, frame, stack? See interner.h.
 #include "interpose/interner.h"
 
 #include <cstring>

@@ -1,3 +1,4 @@
+// Which object file does an address lie in? See modules.h.
 #include "interpose/modules.h"
 
 #include <cstddef>

@@ -118,23 +118,27 @@ void connect(Recording& r) {
   r.stacks.cut_marker = intern_marker_frame(r.interner, "further Python frames, not read");
 }
 
+OpenFile own_file;  // in a forked child, the parent's
+
 // A fork takes one thread along; what the others were in the middle of stays so for ever.
-void forget_parents_threads() {
+void leave_parent() {
   forget_thread_states();
   surroundings_after_fork();
+  if (is_still_open(own_file)) sys::close(own_file.fd);
 }
 
 Recording* start() {
   const sys::NoCancellation scope;
   if (settings().secure || (settings().only_pid && settings().only_pid != getpid())) return nullptr;
+  if (last_epoch > 0) leave_parent();
   auto* r = static_cast<Recording*>(map_private(sizeof(Recording)));
   if (!r) return nullptr;
   if (!create_file(r->file)) {
     unmap_private(r, sizeof(Recording));
     return nullptr;
   }
-  if (last_epoch > 0) forget_parents_threads();
   prepare_thread_states();
+  own_file = r->file.open;
   connect(*r);
   format::Header& header = *r->file.header;
   describe_process(header, r->interner);

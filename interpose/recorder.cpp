@@ -1,3 +1,4 @@
+// What does an allocation or a free change in the table of the living? See recorder.h.
 #include "interpose/recorder.h"
 
 #include <bit>

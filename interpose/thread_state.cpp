@@ -1,3 +1,4 @@
+// What does a thread keep between its events, and who gets it when the thread ends? See thread_state.h.
 #include "interpose/thread_state.h"
 
 #include <atomic>

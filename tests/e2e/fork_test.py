@@ -57,6 +57,26 @@ def test_functions_not_recorded_are_told_by_parent_and_child():
     harness.equal(len(traced.report["processes"]), 2, "processes")
 
 
+FORKS = """
+import os, torch
+kept = torch.empty(1024)
+if os.fork():
+    os.wait()
+else:
+    kept = torch.empty(1024)
+    links = [os.path.realpath(f"/proc/self/fd/{fd}") for fd in os.listdir("/proc/self/fd")]
+    print(*(link for link in links if link.endswith(".vtrk")), flush=True)
+    os._exit(0)
+"""
+
+
+def test_a_child_that_records_closes_the_parents_capture():
+    harness.need_torch()
+    traced = harness.trace(harness.TORCH_PYTHON, "-c", FORKS, options=["--cpu"])
+    harness.equal(len(traced.captures), 2, f"captures ({traced.err.decode(errors='replace')})")
+    harness.equal(len(traced.out.split()), 1, f"captures that the child has open, {traced.out}")
+
+
 def test_exec_is_followed():
     program = harness.build(harness.PROGRAMS / "waits.cpp")
     traced = harness.trace("bash", "-c", f"{program} < /dev/null; exec {program} < /dev/null")

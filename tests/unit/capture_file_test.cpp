@@ -72,14 +72,14 @@ uint32_t append_many(ScratchCapture& capture) {
 
 TEST(CaptureFile, a_program_that_closes_all_descriptors_does_not_stop_recording) {
   ScratchCapture capture;
-  close(capture.file().fd);
+  close(capture.file().open.fd);
   EXPECT_NE(append_many(capture), 0u);
 }
 
 TEST(CaptureFile, a_descriptor_that_is_the_programs_by_now_is_left_alone) {
   ScratchCapture capture;
   std::FILE* other = std::tmpfile();
-  dup2(fileno(other), capture.file().fd);
+  dup2(fileno(other), capture.file().open.fd);
   EXPECT_NE(append_many(capture), 0u);
   EXPECT_EQ(lseek(fileno(other), 0, SEEK_END), 0);
 }
@@ -87,7 +87,7 @@ TEST(CaptureFile, a_descriptor_that_is_the_programs_by_now_is_left_alone) {
 TEST(CaptureFile, a_file_that_is_gone_stops_recording_and_nothing_else) {
   ScratchCapture capture;
   unlink(capture.path().c_str());
-  close(capture.file().fd);
+  close(capture.file().open.fd);
   EXPECT_EQ(append_many(capture), 0u);
   EXPECT_TRUE(capture.file().stopped.load());
   EXPECT_EQ(capture.header().stop_reason, StopReason::kMapFailed);
