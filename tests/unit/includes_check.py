@@ -9,6 +9,9 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 RULES = [
     ("interpose/capture_format.h", r"<(?!cstdint>|cstddef>|atomic>)|\"", ""),
     ("interpose/recorder*", r"cuda|report/", ""),
+    ("interpose/spaces*", r"cuda|report/", ""),
+    ("interpose/incidents*", r"cuda|report/", ""),
+    ("interpose/history*", r"cuda|report/", ""),
     ("interpose/native_stack*", r"cuda|report/", ""),
     ("interpose/*", r"\"report/|\"tools/", ""),
     ("report/**/*", r"<cuda|\"interpose/(?!capture_format)|\"tools/", ""),
