@@ -147,7 +147,8 @@ $(BUILD)/tests/native_stack_plugin_%.so: tests/unit/native_stack_plugin.cpp
 	$(Q)$(CXX) $(common) -fPIC -shared $(plugin_flags) -o $@ $<
 
 report_tests := $(BUILD)/tests/report_test
-$(report_tests): $(call test_obj,$(wildcard tests/unit/report/*.cpp tests/unit/diagnose/*.cpp)) $(BUILD)/libreport.a
+$(report_tests): $(call test_obj,$(wildcard tests/unit/report/*.cpp tests/unit/diagnose/*.cpp tests/unit/tools/*.cpp)) \
+                 $(BUILD)/obj/tools/staging.cpp.o $(BUILD)/libreport.a
 	@mkdir -p $(@D)
 	$(Q)$(CXX) $(common) -o $@ $(filter %.o,$^) $(filter %.a,$^) $(gtest) -lfmt -ldw -lelf
 

@@ -24,20 +24,22 @@ bool convert(From from, To last, To& to) {
   return true;
 }
 
+// A writer publishes what a record names before the record. So whoever names others is read before them, and the header, which
+// says how many there are, again in between: in the capture of a running process nothing is named that is not there.
 class Reader {
  public:
   Reader(const Source& source, const HeaderCopy& header)
-      : header_(header),
-        strings_(read_table(source, header, format::kStrings, 1, heap_.damage), source.size),
-        modules_(read_table(source, header, format::kModules, sizeof(format::Module), heap_.damage)),
-        frames_(read_table(source, header, format::kFrames, sizeof(format::Frame), heap_.damage)),
-        stacks_(read_table(source, header, format::kStacks, sizeof(format::StackNode), heap_.damage)),
-        spaces_(read_table(source, header, format::kSpaces, sizeof(format::Space), heap_.damage)),
-        sites_(read_table(source, header, format::kSites, sizeof(format::Site), heap_.damage)),
-        curves_(read_table(source, header, format::kCurves, sizeof(format::Curve), heap_.damage)),
-        incidents_(read_table(source, header, format::kIncidents, sizeof(format::Incident), heap_.damage)),
-        // Last, so that the sites that the blocks name are there.
-        blocks_(read_blocks(source, header, heap_.damage)) {}
+      : source_(source),
+        header_(header),
+        blocks_(read_blocks(source_, header_, heap_.damage)),
+        sites_(newest(format::kSites, sizeof(format::Site))),
+        incidents_(newest(format::kIncidents, sizeof(format::Incident))),
+        spaces_(newest(format::kSpaces, sizeof(format::Space))),
+        curves_(newest(format::kCurves, sizeof(format::Curve))),
+        stacks_(newest(format::kStacks, sizeof(format::StackNode))),
+        frames_(newest(format::kFrames, sizeof(format::Frame))),
+        modules_(newest(format::kModules, sizeof(format::Module))),
+        strings_(newest(format::kStrings, 1), source.size) {}
 
   Heap read() {
     heap_.process = read_process(header_, strings_);
@@ -70,15 +72,24 @@ class Reader {
   uint64_t windows_of(const format::Space& space) const;
   int space_index(uint16_t record) const;
 
+  TableCopy newest(format::TableId, size_t record_size);
+
+  const Source& source_;
   Heap heap_;
-  const HeaderCopy& header_;
+  HeaderCopy header_;
+  TableCopy blocks_, sites_, incidents_, spaces_, curves_, stacks_, frames_, modules_;
   Strings strings_;
-  TableCopy modules_, frames_, stacks_, spaces_, sites_, curves_, incidents_, blocks_;
   std::vector<int> space_of_record_;
   std::vector<int> site_of_record_;
   uint64_t bad_sites_ = 0, bad_blocks_ = 0, bad_stacks_ = 0, bad_curves_ = 0, bad_frames_ = 0, bad_incidents_ = 0,
            cut_stacks_ = 0;
 };
+
+TableCopy Reader::newest(format::TableId id, size_t record_size) {
+  HeaderCopy now;
+  if (source_.read_at(0, now.bytes) == sizeof(now.bytes)) header_ = now;
+  return read_table(source_, header_, id, record_size, heap_.damage);
+}
 
 void Reader::read_modules() {
   for (size_t i = 1; i < modules_.count(); ++i) {

@@ -116,6 +116,9 @@ std::vector<std::string> RunOutput::collect(pid_t pid, ProcessEnd end) {
   for (const std::string& capture : captures) write_process_end(capture, pid, run_id_, end);
   if (staging_) {
     staging_->finish();
+    for (const Staging::Failure& failure : staging_->failures()) {
+      messages_.push_back(fmt::format("{} cannot be copied to its place: {}; it stays where it is", failure.staged, failure.why));
+    }
     for (std::string& capture : captures) capture = staging_->place_of(capture);
   }
   return captures;

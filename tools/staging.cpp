@@ -76,7 +76,8 @@ void Staging::finish() {
   }
   wake_.notify_all();
   if (copier_.joinable()) copier_.join();
-  copy_all();
+  failures_ = copy_all();
+  for (const Failure& failure : failures_) places_.erase(failure.staged);  // an older copy is not all of it
   for (const auto& [staged, place] : places_) {
     std::error_code ignored;
     if (!is_running(staged)) fs::remove(staged, ignored);
@@ -89,22 +90,31 @@ std::string Staging::place_of(const std::string& staged) const {
   return at == places_.end() ? staged : at->second;
 }
 
-void Staging::copy_all() {
+std::vector<Staging::Failure> Staging::copy_all() {
+  std::vector<Failure> failures;
   std::error_code error;
-  for (fs::directory_iterator at(directory_, error), end; !error && at != end; at.increment(error)) copy(at->path().string());
+  for (fs::directory_iterator at(directory_, error), end; !error && at != end; at.increment(error)) {
+    const std::string staged = at->path().string();
+    if (std::error_code why = copy(staged)) failures.push_back({staged, why.message()});
+  }
+  return failures;
 }
 
 // Under another name first: whoever reads the place sees a whole copy, an old or a new one.
-bool Staging::copy(const std::string& staged) {
+std::error_code Staging::copy(const std::string& staged) {
   std::string place = places_.contains(staged) ? places_[staged] : new_place(staged);
   std::string partial = place + ".partial";
   std::error_code error;
   fs::copy_file(staged, partial, fs::copy_options::overwrite_existing, error);
   if (!error) fs::permissions(partial, fs::perms::owner_read | fs::perms::owner_write, error);
   if (!error) fs::rename(partial, place, error);
-  if (error) return false;
+  if (error) {
+    std::error_code ignored;
+    fs::remove(partial, ignored);
+    return error;
+  }
   places_[staged] = place;
-  return true;
+  return {};
 }
 
 // Nothing that was there before is overwritten.

@@ -8,7 +8,9 @@
 #include <map>
 #include <mutex>
 #include <string>
+#include <system_error>
 #include <thread>
+#include <vector>
 
 namespace vramtrack {
 
@@ -27,19 +29,27 @@ class Staging {
   // Copies what is there every `seconds`, on a thread of its own, until finish().
   void copy_at_intervals(int seconds);
 
-  // The last copy. Files of processes that still run stay here too, since those go on writing to them.
+  // The last copy. Files of processes that still run stay here too, since those go on writing to them, and files that could not
+  // be copied.
   void finish();
 
-  // Where a staged file has gone.
+  // What the last copy left behind.
+  struct Failure {
+    std::string staged, why;
+  };
+  const std::vector<Failure>& failures() const { return failures_; }
+
+  // Where a staged file has gone: itself, if it could not be copied.
   std::string place_of(const std::string& staged) const;
 
  private:
-  void copy_all();
-  bool copy(const std::string& staged);
+  std::vector<Failure> copy_all();
+  std::error_code copy(const std::string& staged);
   std::string new_place(const std::string& staged) const;
 
   std::string destination_, directory_;
   std::map<std::string, std::string> places_;  // staged file -> its copy
+  std::vector<Failure> failures_;
   std::mutex mutex_;
   std::condition_variable wake_;
   bool finished_ = false;

@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <fstream>
 
+#include "report/capture_reader_heap.h"
 #include "report/capture_reader_tables.h"
 #include "tests/unit/report/capture_builder.h"
 
@@ -167,6 +168,31 @@ TEST(CaptureReader, torn_block_reads_as_absent) {
   EXPECT_EQ(blocks.at<format::Block>(1).serial.load(), 0u);
   EXPECT_EQ(blocks.at<format::Block>(2).serial.load(), 4u);
   EXPECT_TRUE(damage.empty());
+}
+
+// The writer goes on while it is read: after the reader's first look at the header, sites, stacks, frames, names and curves come.
+TEST(CaptureReader, what_a_running_process_adds_meanwhile_is_no_damage) {
+  std::vector<std::byte> bytes = training_capture().bytes();
+  reader::HeaderCopy early, late;
+  std::memcpy(late.bytes, bytes.data(), sizeof(late.bytes));
+  early = late;
+  for (auto id : {format::kSites, format::kStacks, format::kFrames, format::kStrings, format::kCurves, format::kSpaces}) {
+    const_cast<format::Header*>(early.operator->())->tables[id].count.store(1);
+  }
+  std::memcpy(bytes.data(), early.bytes, sizeof(early.bytes));
+  bool read_once = false;
+  const reader::Source source{[&](uint64_t offset, std::span<std::byte> into) {
+                                if (read_once) std::memcpy(bytes.data(), late.bytes, sizeof(late.bytes));
+                                read_once = true;
+                                std::memcpy(into.data(), bytes.data() + offset, into.size());
+                                return into.size();
+                              },
+                              bytes.size()};
+  reader::HeaderCopy header;
+  source.read_at(0, header.bytes);
+  const Heap heap = reader::read_heap(source, header);
+  EXPECT_EQ(heap.damage, std::vector<std::string>{});
+  EXPECT_EQ(heap.sites.size(), read_ok(training_capture().bytes()).sites.size());
 }
 
 TEST(CaptureReader, every_truncation_is_an_error_or_damage) {
