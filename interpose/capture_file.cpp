@@ -104,7 +104,6 @@ bool add_chunk(CaptureFile& file, TableId id, uint32_t chunk) {
   if (!have_file(file)) return false;
   const uint64_t offset = file.used_bytes;
   if (!extend(file, file.open.fd, chunk_bytes(id, chunk))) return false;
-  file.header->total_size_hint = file.used_bytes;
   file.chunks[id][chunk] = file.base + offset;
   file.header->tables[id].chunks[chunk].store(offset, std::memory_order_release);  // pairs with the reader's acquire
   return true;
@@ -141,7 +140,6 @@ void lay_out(CaptureFile& file) {
   }
   header.version = kVersion;
   header.header_size = sizeof(Header);
-  header.total_size_hint = file.used_bytes;
   std::atomic_thread_fence(std::memory_order_release);
   memcpy(header.magic, kMagic, sizeof kMagic);  // last: a file without it is no capture yet
 }

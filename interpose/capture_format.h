@@ -157,7 +157,7 @@ struct Space {
   uint64_t peak_bytes;
   uint64_t peak_number;      // how often a new peak was reached; see Site::peak_number
   uint64_t allocations, frees;
-  uint64_t reserved_bytes, reserved_peak_bytes;  // what the layer says it holds (PyTorch: total_reserved); 0 = not told
+  uint64_t reserved_bytes;   // what the layer says it holds (PyTorch: total_reserved); 0 = not told
   uint64_t failed_allocations;
   uint32_t peak_time_ms, peak_step;
   // The clock of the space's curves, see advance_clock().
@@ -170,7 +170,7 @@ struct Space {
   uint32_t series_count;     // points in use, the unfinished last one included
   SeriesPoint series[kSeriesPoints];
 };
-static_assert(sizeof(Space) == 136 + sizeof(SeriesPoint) * kSeriesPoints);
+static_assert(sizeof(Space) == 128 + sizeof(SeriesPoint) * kSeriesPoints);
 
 // What one (stack, kind, space) allocated. Sites stay when their blocks go.
 struct Site {
@@ -198,8 +198,7 @@ struct Site {
 
   uint32_t first_time_ms, last_time_ms;        // of allocations
   uint32_t first_step, last_step;              // of allocations
-  uint32_t last_free_time_ms, last_free_step;
-  uint32_t new_max_sizes;    // allocations larger than every one before
+  uint32_t new_max_sizes;    // allocations larger than every one before, the first included
   uint64_t size_min, size_max, size_last;
   uint64_t first_serial, last_serial;          // of allocations
   uint64_t allocs_over_live;  // allocations made while an earlier block of this site was live
@@ -210,7 +209,7 @@ struct Site {
   // a pool of bounded size it comes to rest while allocations go on; a leak keeps raising it.
   uint64_t level_blocks, level_allocations;
 };
-static_assert(sizeof(Site) == 248);
+static_assert(sizeof(Site) == 240);
 
 // Floors of a site's live bytes: point i is the least over the space's windows [i << scale, (i + 1) << scale). When points run
 // out, neighbours merge (minimum) and scale rises.
@@ -277,18 +276,16 @@ struct Incident {
   uint64_t size;            // bytes asked for, or lost in a reset
   uint64_t live_bytes;      // of the space at that moment
   uint64_t reserved_bytes;  // of the space at that moment
-  uint64_t free_bytes;      // of the device, where the layer tells it
   uint64_t total_bytes;
   uint64_t serial;          // events before this one
   IncidentTop top[kTopSites];  // largest sites of the space at that moment
 };
-static_assert(sizeof(Incident) == 112 + 16 * kTopSites);
+static_assert(sizeof(Incident) == 104 + 16 * kTopSites);
 
 struct Header {
   char magic[8];
   uint32_t version;
   uint32_t header_size;
-  uint64_t total_size_hint;       // bytes of the file in use
   // Identity
   uint32_t pid, ppid;
   int32_t rank;                   // RANK, SLURM_PROCID or OMPI_COMM_WORLD_RANK; -1 = none
@@ -298,15 +295,13 @@ struct Header {
   uint64_t start_monotonic_ns;    // the same in CLOCK_MONOTONIC
   uint64_t run_id;                // of the `vramtrack run` that started it; 0 = none
   uint32_t exe, argv, host, environment;  // strings; argv and environment are NUL-separated lists
-  uint32_t torch_version;         // string; 0 = not known
-  uint32_t reserved0;
   // What was recorded, and how
   PythonState python;
   UnwinderState unwinder;
   TorchState torch;
   StepSource step_source;
   std::atomic<uint32_t> steps;         // steps begun
-  std::atomic<uint32_t> first_step_time_ms;
+  uint32_t reserved0;
   std::atomic<uint64_t> serial;        // allocations so far, over all spaces
   std::atomic<uint32_t> last_time_ms;  // of the last event
   std::atomic<uint32_t> backward_passes;  // begun while none ran

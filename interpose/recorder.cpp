@@ -101,9 +101,7 @@ void add_live(Site& site, Space& space, uint64_t size, const Moment& at) {
 }
 
 void note_reserved(Space& space, uint64_t bytes) {
-  if (!bytes) return;
-  space.reserved_bytes = bytes;
-  if (bytes > space.reserved_peak_bytes) space.reserved_peak_bytes = bytes;
+  if (bytes) space.reserved_bytes = bytes;
 }
 
 void remove_live(Site& site, Space& space, uint64_t size) {
@@ -118,7 +116,7 @@ void count_allocation(Site& site, uint64_t size, uint64_t serial, const Moment& 
   else if (size != site.size_last) site.size_changes++;
   if (site.live_blocks) site.allocs_over_live++;
   if (size > site.size_max) {
-    if (site.allocations) site.new_max_sizes++;
+    site.new_max_sizes++;
     site.size_max = size;
   }
   if (size < site.size_min) site.size_min = size;
@@ -132,8 +130,6 @@ void count_allocation(Site& site, uint64_t size, uint64_t serial, const Moment& 
 
 void count_free(Site& site, const Block& block, const Moment& at) {
   site.frees++;
-  site.last_free_time_ms = at.time_ms;
-  site.last_free_step = at.step;
   const uint32_t steps = at.step - block.step;
   const uint32_t bucket = steps == 0 ? 0 : 32 - static_cast<uint32_t>(std::countl_zero(steps));
   site.lifetime_steps[bucket < kLifetimeBuckets ? bucket : kLifetimeBuckets - 1]++;

@@ -9,11 +9,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "interpose/native_stack.h"
+
 namespace vramtrack {
 namespace {
 
 constexpr uint32_t kDefaultNativeDepth = 40;
-constexpr uint32_t kMaxNativeDepth = 200;
 
 Settings values;
 char output_copy[4096], manifest_copy[4096];

@@ -71,7 +71,7 @@ void record_step(Recorder& r, StepSource source) {
   Header& header = *r.file->header;
   if (static_cast<uint32_t>(source) < static_cast<uint32_t>(header.step_source)) return;
   header.step_source = source;
-  if (header.steps.fetch_add(1, std::memory_order_relaxed) == 0) header.first_step_time_ms = now(r).time_ms;
+  header.steps.fetch_add(1, std::memory_order_relaxed);
 }
 
 void record_work_ended(Recorder& r) {

@@ -163,7 +163,6 @@ bool Reader::make_space(const format::Space& from, Space& to) {
   to.frees = from.frees;
   to.failed_allocations = from.failed_allocations;
   to.reserved_bytes = from.reserved_bytes;
-  to.reserved_peak_bytes = from.reserved_peak_bytes;
   for (uint32_t i = 0; i < std::min(from.series_count, format::kSeriesPoints); ++i) {
     const format::SeriesPoint& point = from.series[i];
     to.series.push_back({seconds(point.time_ms), point.step, point.live_min, point.live_max, point.reserved_max});
@@ -253,15 +252,12 @@ bool Reader::make_site(const format::Site& from, Site& to) {
   to.max_live_blocks = from.max_live_blocks;
   to.first_time = seconds(from.first_time_ms);
   to.last_time = seconds(from.last_time_ms);
-  to.last_free_time = seconds(from.last_free_time_ms);
   to.first_step = from.first_step;
   to.last_step = from.last_step;
-  to.last_free_step = from.last_free_step;
   to.first_serial = from.first_serial;
   to.last_serial = from.last_serial;
   to.size_min = from.size_min;
   to.size_max = from.size_max;
-  to.size_last = from.size_last;
   to.new_max_sizes = from.new_max_sizes;
   to.level_blocks = from.level_blocks;
   to.level_allocations = from.level_allocations;
@@ -327,7 +323,6 @@ bool Reader::make_incident(const format::Incident& from, Incident& to) {
   to.size = from.size;
   to.live_bytes = from.live_bytes;
   to.reserved_bytes = from.reserved_bytes;
-  to.free_bytes = from.free_bytes;
   to.total_bytes = from.total_bytes;
   to.serial = from.serial;
   for (uint32_t i = 0; i < std::min(from.top_count, format::kTopSites); ++i) {

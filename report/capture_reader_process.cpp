@@ -51,8 +51,7 @@ void note_what_was_not_seen(const format::Header& header, Process& process) {
                      process.python_version));
   }
   if (header.torch == format::TorchState::kUnsupportedVersion) {
-    note(fmt::format("PyTorch {} is not supported: its tensors are seen only as the segments it takes from the driver",
-                     process.torch_version));
+    note("PyTorch before 1.10 does not tell the addresses of its tensors: they are seen only as the segments it takes from the driver");
   }
   if (header.unwinder == format::UnwinderState::kLibgcc) note("libunwind was not found: native stacks took the slow way");
   if (header.unwinder == format::UnwinderState::kNone) note("no unwinder was found: stacks have no native frames");
@@ -77,14 +76,13 @@ Process read_process(const HeaderCopy& copy, Strings& strings) {
   process.exe = strings.get(header.exe);
   process.host = strings.get(header.host);
   process.python_version = python_version(header.python_version);
-  process.torch_version = strings.get(header.torch_version);
+  process.has_torch = header.torch != format::TorchState::kAbsent;
   process.start_time = utc(header.start_realtime_ns);
   process.duration = seconds(header.last_time_ms.load(std::memory_order_relaxed));
   process.ended = ended(header);
   process.steps = header.steps.load(std::memory_order_relaxed);
   auto source = static_cast<uint32_t>(header.step_source);
   if (source <= static_cast<uint32_t>(StepSource::kApi)) process.step_source = static_cast<StepSource>(source);
-  process.first_step_time = seconds(header.first_step_time_ms.load(std::memory_order_relaxed));
   process.backward_passes = header.backward_passes;
   process.last_backward_serial = header.last_backward_serial;
   process.allocations = header.serial.load(std::memory_order_relaxed);

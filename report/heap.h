@@ -80,11 +80,11 @@ struct Site {
   uint64_t peak_bytes = 0, peak_blocks = 0;  // at the peak of its space
   uint64_t max_live_bytes = 0, max_live_blocks = 0;  // its own highest
 
-  double first_time = 0, last_time = 0, last_free_time = 0;
-  uint32_t first_step = 0, last_step = 0, last_free_step = 0;
+  double first_time = 0, last_time = 0;
+  uint32_t first_step = 0, last_step = 0;
   uint64_t first_serial = 0, last_serial = 0;
-  uint64_t size_min = 0, size_max = 0, size_last = 0;
-  uint32_t new_max_sizes = 0;      // allocations larger than every one before
+  uint64_t size_min = 0, size_max = 0;
+  uint32_t new_max_sizes = 0;      // allocations larger than every one before, the first included
   uint64_t level_blocks = 0;       // live blocks at the last time their highest number rose by an eighth,
   uint64_t level_allocations = 0;  // and the allocations made by then
   uint64_t size_changes = 0;       // allocations whose size differs from the one before
@@ -111,14 +111,14 @@ struct Space {
   double peak_time = 0;
   uint32_t peak_step = 0;
   uint64_t allocations = 0, frees = 0, failed_allocations = 0;
-  uint64_t reserved_bytes = 0, reserved_peak_bytes = 0;  // what the layer holds, used or not; 0 = not told
+  uint64_t reserved_bytes = 0;  // what the layer holds, used or not; 0 = not told
   std::vector<SeriesPoint> series;
 };
 
 // "cuda:0", "pinned", "cpu".
 std::string device_name(const Space&);
 
-enum class IncidentKind : uint8_t { kOutOfMemory, kFailedCall, kInvalidFree, kReset, kFork, kUnhooked };
+enum class IncidentKind : uint8_t { kOutOfMemory, kFailedCall, kInvalidFree, kReset, kUnhooked };
 enum class FreeFault : uint8_t { kNone, kUnknownPointer, kDoubleFree, kWrongFamily };
 
 struct TopSite {
@@ -139,7 +139,7 @@ struct Incident {
   double first_time = 0, last_time = 0;
   uint32_t first_step = 0, last_step = 0;
   uint64_t address = 0, size = 0;
-  uint64_t live_bytes = 0, reserved_bytes = 0, free_bytes = 0, total_bytes = 0;
+  uint64_t live_bytes = 0, reserved_bytes = 0, total_bytes = 0;
   uint64_t serial = 0;
   std::vector<TopSite> top;    // largest sites of the space at that moment
 };
@@ -147,13 +147,13 @@ struct Incident {
 struct Process {
   int pid = 0, ppid = 0, rank = -1;
   std::vector<std::string> argv, environment;
-  std::string exe, host, python_version, torch_version;  // "" = none or unknown
+  std::string exe, host, python_version;  // "" = none or unknown
+  bool has_torch = false;       // PyTorch's caching allocator was seen
   std::string start_time;       // UTC, 2026-01-31T12:00:00Z
   double duration = 0;          // until the last event or the end
   std::string ended;            // "exit:0", "signal:9", "running", "unknown"
   uint32_t steps = 0;
   StepSource step_source = StepSource::kNone;
-  double first_step_time = 0;
   uint32_t backward_passes = 0;
   uint64_t last_backward_serial = 0;
   uint64_t allocations = 0;     // over all spaces; the serial of the last one

@@ -87,8 +87,8 @@ void add_run_options(CLI::App& app, RunOptions& options) {
   app.add_option("--stacks", options.stacks, "which frames are recorded (default both)")
       ->check(CLI::IsMember({"python", "native", "both", "none"}))
       ->option_text("python|native|both|none");
-  app.add_option("--native-depth", options.native_depth, "native frames kept of a stack (default 40)")
-      ->check(CLI::Range(1u, 200u))
+  app.add_option("--native-depth", options.native_depth, "native frames kept of a stack (default 40, at most 128)")
+      ->check(CLI::Range(1u, 128u))
       ->option_text("N");
   app.add_flag("--no-children", options.no_children, "record PROGRAM only, not the processes it starts");
   add_choice(app, "--format", kFormats, options.report.format, "of the report (default text)");

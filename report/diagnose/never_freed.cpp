@@ -10,7 +10,7 @@ namespace {
 constexpr uint64_t kManyBlocks = 32;  // more may be the beginning of a leak
 
 // An interpreter's or a framework's memory lives as long as its process by design.
-bool is_plain_program(const Process& process) { return process.python_version.empty() && process.torch_version.empty(); }
+bool is_plain_program(const Process& process) { return process.python_version.empty() && !process.has_torch; }
 
 Finding never_freed(Examination& exam, std::vector<Share> shares) {
   uint64_t blocks = 0;

@@ -57,7 +57,6 @@ std::vector<FindingSite> holders_of(const Heap& heap, const Incident& incident) 
 std::string shortage(const Heap& heap, const Incident& incident) {
   const Space& space = heap.spaces[static_cast<size_t>(incident.space)];
   std::string text = fmt::format("asked for {}", size_text(incident.size));
-  if (incident.free_bytes > 0) text += fmt::format("; {} of {} were free", size_text(incident.free_bytes), size_text(incident.total_bytes));
   text += fmt::format("; {} were live on {}", size_text(incident.live_bytes), device_name(space));
   if (incident.reserved_bytes > incident.live_bytes) {
     text += fmt::format(", {} more cached", size_text(incident.reserved_bytes - incident.live_bytes));

@@ -175,7 +175,6 @@ std::string_view event_name(IncidentKind kind) {
     case IncidentKind::kFailedCall: return "failed-call";
     case IncidentKind::kInvalidFree: return "invalid-free";
     case IncidentKind::kReset: return "reset";
-    case IncidentKind::kFork: return "fork";
     case IncidentKind::kUnhooked: return "unhooked";
   }
   return "unknown";
@@ -213,7 +212,6 @@ Json event_json(const Heap& heap, const Incident& event) {
           {"bytes", event.size},
           {"live_bytes", event.live_bytes},
           {"reserved_bytes", event.reserved_bytes},
-          {"free_bytes", event.free_bytes},
           {"total_bytes", event.total_bytes},
           {"stack", stack_json(heap, event.stack)},
           {"top", std::move(holders)}};
@@ -236,7 +234,6 @@ Json process_json(const ReportedProcess& reported, const JsonOptions& options) {
   json["lost"] = lost_json(heap);
   json["native_unwinds"] = heap.process.native_unwinds;
   json["python_version"] = process.python_version;
-  json["torch_version"] = process.torch_version;
   json["notes"] = process.notes;
   json["damage"] = heap.damage;
   json["suppressed"] = reported.suppressed;

@@ -206,6 +206,16 @@ TEST(Recorder, a_context_may_go_while_a_free_of_its_block_is_on_its_way) {
   EXPECT_EQ(capture.at<Space>(kSpaces, 1).live_bytes, 0u);
 }
 
+TEST(Recorder, a_buffer_that_is_outgrown_is_larger_each_time) {
+  ScratchCapture capture;
+  for (uint64_t i = 1; i <= 10; i++) allocate(capture, 1, i * 4096, i * 100);
+  allocate(capture, 1, 1 << 20, 50);
+  const Site& site = capture.at<Site>(kSites, 1);
+  EXPECT_EQ(site.new_max_sizes, 10u);
+  EXPECT_EQ(site.size_changes, 10u);
+  EXPECT_EQ(site.size_min, 50u);
+}
+
 TEST(Recorder, a_pinned_pointer_given_to_cudaFree_stays_live) {
   ScratchCapture capture;
   allocate(capture, 1, 64, 1000, {Layer::kDriver, Memory::kPinnedHost, -1}, 0, Kind::kPinned);

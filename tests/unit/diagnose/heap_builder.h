@@ -30,7 +30,7 @@ class Story {
     heap_.modules.push_back({"/home/user/app"});
     heap_.modules.push_back({"/opt/venv/lib/python3.11/site-packages/torch/lib/libc10_cuda.so"});
     heap_.modules.push_back({"/usr/local/cuda/lib64/libcudart.so.13"});
-    if (layer == Layer::kPytorch) heap_.process.torch_version = "2.6.0", heap_.process.python_version = "3.11.2";
+    if (layer == Layer::kPytorch) heap_.process.has_torch = true, heap_.process.python_version = "3.11.2";
   }
 
   // --- places -----------------------------------------------------------------------------------------------------------
@@ -96,11 +96,12 @@ class Story {
       site.size_min = site.size_max = size;
     }
     site.allocs_over_live += site.live_blocks > 0;
-    site.size_changes += site.allocations > 0 && size != site.size_last;
+    site.size_changes += site.allocations > 0 && size != last_sizes_[index];
     site.new_max_sizes += site.allocations == 0 || size > site.size_max;
     ++site.allocations, ++space.allocations;
     site.allocated_bytes += size;
-    site.size_min = std::min(site.size_min, size), site.size_max = std::max(site.size_max, size), site.size_last = size;
+    site.size_min = std::min(site.size_min, size), site.size_max = std::max(site.size_max, size);
+    last_sizes_[index] = size;
     site.last_serial = serial, site.last_step = heap_.process.steps, site.last_time = now_;
     live_[serial] = {index, size, heap_.process.steps, now_};
     change(site, space, size, 1);
@@ -116,7 +117,6 @@ class Story {
     Site& site = heap_.sites[gone.site];
     Space& space = heap_.spaces[static_cast<size_t>(site.space)];
     ++site.frees, ++space.frees;
-    site.last_free_step = heap_.process.steps, site.last_free_time = now_;
     uint32_t lived = heap_.process.steps - gone.step;
     size_t bucket = 0;
     while (lived > 0 && bucket + 1 < site.lifetime_steps.size()) ++bucket, lived >>= 1;
@@ -232,6 +232,7 @@ class Story {
   }
 
   Heap heap_;
+  std::map<SiteId, uint64_t> last_sizes_;
   double now_ = 0;
   std::map<BlockId, Live> live_;
   std::vector<std::vector<Change>> history_;
