@@ -5,20 +5,14 @@
 #include <array>
 #include <span>
 
+#include "report/words.h"
+
 namespace vramtrack {
 namespace {
-
-bool contains(std::string_view text, std::string_view part) { return text.find(part) != std::string_view::npos; }
-
-bool contains_any(std::string_view text, std::span<const std::string_view> parts) {
-  return std::ranges::any_of(parts, [text](std::string_view part) { return contains(text, part); });
-}
 
 bool starts_with_any(std::string_view text, std::span<const std::string_view> prefixes) {
   return std::ranges::any_of(prefixes, [text](std::string_view prefix) { return text.starts_with(prefix); });
 }
-
-std::string_view base_name(std::string_view path) { return path.substr(path.rfind('/') + 1); }
 
 // "Linear.reset_parameters" (3.11 and later) and "reset_parameters" (before) are the same function.
 std::string_view last_part(std::string_view qualified) { return qualified.substr(qualified.rfind('.') + 1); }
@@ -35,14 +29,6 @@ bool is_python_standard_library(std::string_view file) {
 }
 
 // A file of the package torch, installed or in a source checkout; but not of a project that someone called pytorch.
-bool in_torch(std::string_view file, std::string_view part) {
-  for (size_t at = file.find(part); at != std::string_view::npos; at = file.find(part, at + 1)) {
-    std::string_view before = file.substr(0, at);
-    if (before == "torch/" || before.ends_with("/torch/")) return true;
-  }
-  return false;
-}
-
 bool is_torch_file(std::string_view file) {
   static constexpr std::array<std::string_view, 10> kParts = {
       "nn/", "optim/", "autograd/", "utils/", "_", "cuda/", "amp/", "distributed/", "fx/", "serialization.py"};
@@ -192,6 +178,14 @@ bool is_short_lived(const Heap& heap, const Site& site) {
 }
 
 }  // namespace
+
+bool in_torch(std::string_view file, std::string_view inside) {
+  for (size_t at = file.find(inside); at != std::string_view::npos; at = file.find(inside, at + 1)) {
+    std::string_view before = file.substr(0, at);
+    if (before == "torch/" || before.ends_with("/torch/")) return true;
+  }
+  return false;
+}
 
 bool is_user_location(const Heap& heap, const Frame& frame, const Location& at) {
   switch (frame.kind) {

@@ -21,6 +21,9 @@ bool is_user_location(const Heap&, const Frame&, const Location&);
 // The line a person would look at: the innermost user line, Python before native, known lines before bare functions.
 std::optional<Location> user_line(const Heap&, const Stack&);
 
+// A Python file of PyTorch's, below the folder `inside` of it ("" = anywhere).
+bool in_torch(std::string_view file, std::string_view inside);
+
 // The library a frame belongs to, for frames that are not the user's: "torch", "python", "numpy", "libcudart".
 std::string owner(const Heap&, const Frame&);
 

@@ -1,3 +1,4 @@
+// Which function of the runtime did a program call that is linked with it statically? See runtime_names.h.
 #include "report/runtime_names.h"
 
 #include <algorithm>

@@ -1,7 +1,7 @@
 // The subcommands; each answers the exit code of vramtrack.
 #pragma once
 
-#include "report/suppressions.h"
+#include "report/diagnose/suppressions.h"
 #include "tools/options.h"
 
 namespace vramtrack {

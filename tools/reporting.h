@@ -6,7 +6,7 @@
 #include <variant>
 #include <vector>
 
-#include "report/suppressions.h"
+#include "report/diagnose/suppressions.h"
 #include "tools/options.h"
 
 namespace vramtrack {

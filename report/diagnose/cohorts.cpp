@@ -1,3 +1,4 @@
+// Which sites make up one model? See cohorts.h.
 #include "report/diagnose/cohorts.h"
 
 #include <algorithm>

@@ -6,12 +6,12 @@
 
 #include "report/categories.h"
 #include "report/diagnose/families.h"
+#include "report/diagnose/survivors.h"
 #include "report/diagnose/wording.h"
 
 namespace vramtrack {
 namespace {
 
-constexpr uint64_t kScalarBytes = 512;
 constexpr uint64_t kFewestBlocks = 16;    // at once; fewer are what a step has in flight
 constexpr double kLeastShare = 0.2;       // of the peak that the blocks reached
 constexpr double kTiedShare = 0.9;        // of the blocks made while an earlier one lived
@@ -35,10 +35,9 @@ bool is_named(const Location& at, std::string_view name) {
 bool is_in_custom_forward(const Heap& heap, const Stack& stack) {
   const std::vector<const Location*> lines = python_lines(heap, stack);
   if (lines.empty() || !is_named(*lines[0], "forward") || phase(heap, stack) == Phase::kBackward) return false;
-  if (lines[0]->file.find("torch/") != std::string::npos) return false;
+  if (in_torch(lines[0]->file, "")) return false;
   if (lines.size() == 1) return true;
-  return lines[1]->file.find("torch/nn/modules/") == std::string::npos &&
-         (lines[1]->file.find("torch/") == std::string::npos || is_named(*lines[1], "apply"));
+  return !in_torch(lines[1]->file, "nn/modules/") && (!in_torch(lines[1]->file, "") || is_named(*lines[1], "apply"));
 }
 
 bool is_collected_in_bursts(const Site& site, const Growth& growth) {

@@ -1,3 +1,4 @@
+// Which families are asked, and in which order? See diagnose.h.
 #include "report/diagnose/diagnose.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Which sites grew, and by how much? See examination.h.
 #include "report/diagnose/examination.h"
 
 #include <fmt/format.h>
@@ -16,10 +17,6 @@ constexpr double kLeastLeak = 64 * 1024;   // below, only a large part of all me
 constexpr double kLeastShare = 0.005;      // of the peak; a leak smaller than this is behind larger things
 constexpr double kSmallShare = 0.05;       // of the peak, for leaks below kLeastLeak
 constexpr double kAlwaysLeak = 16 << 20;   // worth a word whatever the peak is
-
-bool contains_any(std::string_view text, std::span<const std::string_view> parts) {
-  return std::ranges::any_of(parts, [text](std::string_view part) { return text.find(part) != std::string_view::npos; });
-}
 
 bool is_cuda_library(std::string_view path) {
   static constexpr std::array<std::string_view, 4> kParts = {"libcuda.so", "libcudart", "libvramtrack", "libcuda-"};

@@ -16,7 +16,6 @@
 namespace vramtrack {
 namespace {
 
-constexpr double kBackToBack = 0.9;       // density of births: nothing else was allocated in between
 constexpr uint64_t kManyBackToBack = 32;  // more than the layers or slots a program usually makes in one loop
 constexpr uint64_t kFewestBlocks = 6;     // fewer are things of a program, not of its iterations
 constexpr uint64_t kSureBlocks = 20;

@@ -1,3 +1,4 @@
+// What shape has the growth of a site? See growth.h.
 #include "report/diagnose/growth.h"
 
 #include <algorithm>

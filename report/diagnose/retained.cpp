@@ -1,3 +1,4 @@
+// What is kept from one iteration to the next, and why? See retained.h.
 #include "report/diagnose/retained.h"
 
 #include <fmt/format.h>

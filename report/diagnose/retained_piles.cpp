@@ -1,3 +1,4 @@
+// Is what is kept results, a graph, or a tensor that gets ever larger? See retained_piles.h.
 #include "report/diagnose/retained.h"
 
 #include <algorithm>
@@ -11,11 +12,9 @@
 namespace vramtrack {
 namespace {
 
-constexpr uint64_t kScalarBytes = 512;  // the CUDA caching allocator rounds a loss up to this
 constexpr double kOneAndSome = 1.5;     // results are one an iteration; a second one now and then is no second result
 constexpr std::ptrdiff_t kFewGrowing = 2;  // an accumulated tensor and one made from it
 constexpr uint64_t kNextLayer = 6;      // allocations from one layer's output to the next layer's
-constexpr double kBackToBack = 0.9;     // density of births
 constexpr double kUsedAfterwards = 0.02;  // of the process's allocations
 constexpr double kMostlyReplaced = 0.8; // of the allocations freed again: each takes the place of the one before
 

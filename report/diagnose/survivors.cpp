@@ -1,3 +1,4 @@
+// When were the survivors of a site born? See survivors.h.
 #include "report/diagnose/survivors.h"
 
 #include <algorithm>

@@ -22,6 +22,10 @@ Births births_of(const Site&);
 // Share of the allocations from the first survivor to the last that survived, 0 to 1. Near 1: nothing else was allocated in
 // between, so they were made in one go, before whatever used them.
 double density(const Births&);
+inline constexpr double kBackToBack = 0.9;  // more is such a making in one go
+
+// What PyTorch's caching allocator rounds a scalar up to: a loss, a metric.
+inline constexpr uint64_t kScalarBytes = 512;
 
 // Of all blocks the site ever allocated, in bytes.
 double average_size(const Site&);

@@ -1,3 +1,4 @@
+// How do the findings say places? See wording.h.
 #include "report/diagnose/wording.h"
 
 #include <fmt/format.h>
@@ -9,20 +10,8 @@
 
 namespace vramtrack {
 
-std::string size_text(double bytes) {
-  constexpr double kKiB = 1024, kMiB = kKiB * 1024, kGiB = kMiB * 1024;
-  if (bytes >= kGiB) return fmt::format("{:.1f} GiB", bytes / kGiB);
-  if (bytes >= kMiB) return fmt::format("{:.1f} MiB", bytes / kMiB);
-  if (bytes >= kKiB) return fmt::format("{:.1f} KiB", bytes / kKiB);
-  return fmt::format("{:.0f} B", bytes);
-}
-
-std::string count_text(uint64_t count, std::string_view noun) {
-  return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
-}
-
 std::string place_text(const Location& at) {
-  const std::string file = at.file.substr(at.file.rfind('/') + 1);
+  const std::string file(base_name(at.file));
   const std::string where = file.empty() ? "" : at.line != 0 ? fmt::format("{}:{}", file, at.line) : file;
   if (at.function.empty() || at.function == "<module>") return where.empty() ? "an unknown place" : where;
   const std::string function = at.function.find('(') == std::string::npos ? at.function + "()" : at.function;

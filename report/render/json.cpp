@@ -10,13 +10,13 @@
 
 #include "report/categories.h"
 #include "report/ledger.h"
+#include "report/words.h"
 
 namespace vramtrack {
 namespace {
 
 using Json = nlohmann::ordered_json;  // fields in the order of the schema's documentation
 
-std::string base_name(const std::string& path) { return path.substr(path.rfind('/') + 1); }
 
 const Space* space_at(const Heap& heap, int index) {
   return index >= 0 && static_cast<size_t>(index) < heap.spaces.size() ? &heap.spaces[index] : nullptr;

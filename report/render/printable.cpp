@@ -1,11 +1,10 @@
-// Text and sizes made fit for a terminal.
+// Text made fit for a terminal.
 #include "report/render/printable.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 
 namespace vramtrack {
 namespace {
@@ -71,21 +70,6 @@ std::string printable(std::string_view text) {
 
 size_t columns(std::string_view text) {
   return static_cast<size_t>(std::ranges::count_if(text, [](char c) { return !continues(c); }));
-}
-
-std::string human_bytes(double bytes) {
-  constexpr std::array<const char*, 6> kUnits = {"B", "KiB", "MiB", "GiB", "TiB", "PiB"};
-  size_t unit = 0;
-  double value = bytes;
-  while (std::abs(value) >= 1023.95 && unit + 1 < kUnits.size()) {  // what would be printed as 1024.0 is 1.0 of the next
-    value /= 1024;
-    ++unit;
-  }
-  return unit == 0 ? fmt::format("{:.0f} B", value) : fmt::format("{:.1f} {}", value, kUnits[unit]);
-}
-
-std::string counted(uint64_t count, std::string_view noun) {
-  return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
 }
 
 std::string cut_left(std::string_view text, size_t width) {

@@ -1,4 +1,4 @@
-// Text and sizes made fit for a terminal.
+// Text made fit for a terminal.
 #pragma once
 
 #include <cstdint>
@@ -14,12 +14,6 @@ std::string printable(std::string_view);
 
 // Columns of printable text: its code points.
 size_t columns(std::string_view printable_text);
-
-// "1.5 GiB", "312 B".
-std::string human_bytes(double bytes);
-
-// "1 block", "312 blocks".
-std::string counted(uint64_t count, std::string_view noun);
 
 // Cut to `width` columns, the left end or the right end replaced by "...".
 std::string cut_left(std::string_view printable_text, size_t width);

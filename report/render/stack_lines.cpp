@@ -8,6 +8,7 @@
 
 #include "report/categories.h"
 #include "report/render/printable.h"
+#include "report/words.h"
 
 namespace vramtrack {
 namespace {
@@ -27,7 +28,7 @@ struct Fold {
   }
 
   StackLine line() const {
-    return {false, fmt::format("... {} of {}", counted(frames, "frame"), fmt::join(owners, ", ")), "", 0};
+    return {false, fmt::format("... {} of {}", count_text(frames, "frame"), fmt::join(owners, ", ")), "", 0};
   }
 };
 
@@ -52,7 +53,7 @@ class Folder {
     if (lines_.size() > kMaxLines) {
       size_t hidden = lines_.size() - (kMaxLines - 1);
       lines_.resize(kMaxLines - 1);
-      lines_.push_back({false, fmt::format("... {} further out", counted(hidden, "line")), "", 0});
+      lines_.push_back({false, fmt::format("... {} further out", count_text(hidden, "line")), "", 0});
     }
     return std::move(lines_);
   }

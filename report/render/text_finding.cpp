@@ -7,6 +7,7 @@
 #include "report/render/printable.h"
 #include "report/render/stack_lines.h"
 #include "report/render/text_sections.h"
+#include "report/words.h"
 
 namespace vramtrack {
 namespace {
@@ -35,11 +36,11 @@ std::string where_text(const Heap& heap, const Finding& finding) {
   return fmt::format(", {} on {}", layer, device_name(space));
 }
 
-std::string size_text(const Finding& finding) {
+std::string amount_text(const Finding& finding) {
   std::string text;
-  if (finding.bytes != 0) text = human_bytes(static_cast<double>(finding.bytes));
-  if (finding.blocks != 0) text += fmt::format("{}{}", text.empty() ? "" : " in ", counted(finding.blocks, "block"));
-  if (finding.bytes_per_step > 0) text += fmt::format(", {} more each step", human_bytes(finding.bytes_per_step));
+  if (finding.bytes != 0) text = size_text(static_cast<double>(finding.bytes));
+  if (finding.blocks != 0) text += fmt::format("{}{}", text.empty() ? "" : " in ", count_text(finding.blocks, "block"));
+  if (finding.bytes_per_step > 0) text += fmt::format(", {} more each step", size_text(finding.bytes_per_step));
   if (!text.empty() && finding.last_step != 0) text += fmt::format(", steps {} to {}", finding.first_step, finding.last_step);
   return text;
 }
@@ -91,7 +92,7 @@ std::string site_text(const Heap& heap, const FindingSite& of) {
   const Site* site = find_site(heap, of.site);
   std::vector<std::string> parts;
   if (of.bytes != 0 || of.blocks != 0) {
-    parts.push_back(fmt::format("{} in {}", human_bytes(static_cast<double>(of.bytes)), counted(of.blocks, "block")));
+    parts.push_back(fmt::format("{} in {}", size_text(static_cast<double>(of.bytes)), count_text(of.blocks, "block")));
   }
   if (!of.category.empty() && of.category != "other") parts.push_back(printable(of.category));
   if (of.allocations != 0) {
@@ -119,8 +120,8 @@ void write_sites(TextContext& context, const Heap& heap, const Finding& finding)
   uint64_t rest = 0;
   for (size_t i = shown; i < finding.sites.size(); ++i) rest += finding.sites[i].bytes;
   context.page.line("    " + context.page.styled(Style::kDim, fmt::format("and {} with {}, in --format json",
-                                                                          counted(finding.sites.size() - shown, "more site"),
-                                                                          human_bytes(static_cast<double>(rest)))));
+                                                                          count_text(finding.sites.size() - shown, "more site"),
+                                                                          size_text(static_cast<double>(rest)))));
 }
 
 }  // namespace
@@ -137,7 +138,7 @@ void write_finding(TextContext& context, const Heap& heap, const Finding& findin
   }
   page.paragraph("      ", fmt::format("{}, {} confidence{}", printable(finding.id), to_string(finding.confidence),
                                        where_text(heap, finding)), Style::kDim);
-  if (std::string size = size_text(finding); !size.empty()) page.paragraph("      ", size);
+  if (std::string size = amount_text(finding); !size.empty()) page.paragraph("      ", size);
   page.blank();
   write_user_line(context, heap, finding);
   if (!finding.evidence.empty()) {

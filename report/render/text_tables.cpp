@@ -9,6 +9,7 @@
 #include "report/ledger.h"
 #include "report/render/printable.h"
 #include "report/render/text_sections.h"
+#include "report/words.h"
 
 namespace vramtrack {
 namespace {
@@ -33,7 +34,7 @@ std::string identity_text(const Process& process) {
   if (!process.host.empty()) text += fmt::format(" on {}", printable(process.host));
   text += fmt::format(", ran {:.1f} s", process.duration);
   if (process.steps != 0) {
-    text += fmt::format(", {} (seen by {})", counted(process.steps, "step"), to_string(process.step_source));
+    text += fmt::format(", {} (seen by {})", count_text(process.steps, "step"), to_string(process.step_source));
   }
   return text + ", " + end_text(process);
 }
@@ -44,7 +45,7 @@ void write_heading(Page& page, std::string_view text) {
 }
 
 void write_amount(Page& page, std::string_view name, uint64_t bytes, std::string_view comment) {
-  std::string first = fmt::format("  {:<8}{:>11}", name, human_bytes(static_cast<double>(bytes)));
+  std::string first = fmt::format("  {:<8}{:>11}", name, size_text(static_cast<double>(bytes)));
   page.paragraph(comment.empty() ? first : first + "   ", comment);
 }
 
@@ -56,22 +57,22 @@ std::string peak_text(const LedgerRow& row) {
 // A program that frees all on its way out held it all the same.
 std::string live_text(const LedgerRow& row) {
   if (row.live_bytes == 0) return {};
-  std::string text = fmt::format("in {} at the end", counted(row.live_blocks, "block"));
+  std::string text = fmt::format("in {} at the end", count_text(row.live_blocks, "block"));
   if (row.exit_bytes == 0) return text + " of its work, freed on its way out";
   if (row.exit_bytes == row.live_bytes) return text;
-  return text + fmt::format(" of its work, {} when it exited", human_bytes(static_cast<double>(row.exit_bytes)));
+  return text + fmt::format(" of its work, {} when it exited", size_text(static_cast<double>(row.exit_bytes)));
 }
 
 void write_ledger_row(Page& page, const LedgerRow& row) {
   std::string device = printable(row.device);
   if (!row.name.empty()) device += ", " + printable(row.name);
-  if (row.total_bytes != 0) device += fmt::format(", {} in all", human_bytes(static_cast<double>(row.total_bytes)));
+  if (row.total_bytes != 0) device += fmt::format(", {} in all", size_text(static_cast<double>(row.total_bytes)));
   write_heading(page, "Memory of this process on " + device);
   write_amount(page, "live", row.live_bytes, live_text(row));
   if (row.cached_bytes != 0) write_amount(page, "cached", row.cached_bytes, "held by PyTorch's allocator for its next tensors");
   if (row.cached_bytes != 0) write_amount(page, "used", row.used_bytes, "live and cached");
   write_amount(page, "peak", row.peak_bytes, peak_text(row));
-  std::string calls = fmt::format("{}, {}", counted(row.allocations, "allocation"), counted(row.frees, "free"));
+  std::string calls = fmt::format("{}, {}", count_text(row.allocations, "allocation"), count_text(row.frees, "free"));
   if (row.failed_allocations != 0) calls += fmt::format(", {} refused", row.failed_allocations);
   page.line("  " + page.styled(Style::kDim, calls));
 }
@@ -118,8 +119,8 @@ std::vector<SiteRow> site_rows(TextContext& context, const Heap& heap, const std
 
 void write_site_row(TextContext& context, const SiteRow& site, uint64_t whole) {
   double share = whole == 0 ? 0 : 100.0 * static_cast<double>(site.bytes) / static_cast<double>(whole);
-  std::string row = fmt::format("  {:>10} {:>4.0f}% {:>13}  {:<16} ", human_bytes(static_cast<double>(site.bytes)), share,
-                                counted(site.blocks, "block"), cut_right(site.kind, 16));
+  std::string row = fmt::format("  {:>10} {:>4.0f}% {:>13}  {:<16} ", size_text(static_cast<double>(site.bytes)), share,
+                                count_text(site.blocks, "block"), cut_right(site.kind, 16));
   size_t room = context.page.width() - std::min(context.page.width() - 10, columns(row));
   context.page.line(row + cut_right(site.place, room));
 }
@@ -129,7 +130,7 @@ std::string table_heading(const Space& space, Moment moment, uint64_t bytes) {
   std::string device = device_name(space);
   if (space.memory != Memory::kDevice) device = fmt::format("the host ({})", device);
   return fmt::format("{} {}{}: {}", moment == Moment::kPeak ? "At the peak of" : "At the end of", what, device,
-                     human_bytes(static_cast<double>(bytes)));
+                     size_text(static_cast<double>(bytes)));
 }
 
 bool is_shown(const Selection& selection, const Space& space) {

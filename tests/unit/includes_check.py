@@ -16,7 +16,7 @@ RULES = [
     ("interpose/*", r"\"report/|\"tools/", ""),
     ("report/**/*", r"<cuda|\"interpose/(?!capture_format)|\"tools/", ""),
     ("report/**/*", r"capture_format\.h", r"report/(capture_reader|process_status).*"),
-    ("report/*", r"\"report/(diagnose|render)/", r"report/suppressions.*"),
+    ("report/*", r"\"report/(diagnose|render)/", r"report/diagnose/suppressions.*"),
     ("report/diagnose/*", r"\"report/render/", ""),
     ("tools/*", r"<cuda|\"interpose/", ""),
 ]

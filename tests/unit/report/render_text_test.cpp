@@ -7,6 +7,7 @@
 
 #include "report/render/printable.h"
 #include "report/render/stack_lines.h"
+#include "report/words.h"
 #include "tests/unit/report/render_test_heap.h"
 
 namespace vramtrack {
@@ -90,12 +91,12 @@ TEST(RenderText, color_only_when_wanted) {
   EXPECT_TRUE(has(rendered(test::leaking_process(), options), "\x1b[1;31mLEAK"));
 }
 
-TEST(Printable, sizes_have_one_decimal) {
-  EXPECT_EQ(human_bytes(0), "0 B");
-  EXPECT_EQ(human_bytes(1023), "1023 B");
-  EXPECT_EQ(human_bytes(1536), "1.5 KiB");
-  EXPECT_EQ(human_bytes((1 << 20) - 1), "1.0 MiB");
-  EXPECT_EQ(human_bytes(5.6e9), "5.2 GiB");
+TEST(Words, sizes_have_one_decimal) {
+  EXPECT_EQ(size_text(0), "0 B");
+  EXPECT_EQ(size_text(1023), "1023 B");
+  EXPECT_EQ(size_text(1536), "1.5 KiB");
+  EXPECT_EQ(size_text((1 << 20) - 1), "1.0 MiB");
+  EXPECT_EQ(size_text(5.6e9), "5.2 GiB");
 }
 
 TEST(Printable, wraps_at_spaces_and_breaks_long_words) {

@@ -1,5 +1,5 @@
 // Which findings the user does not want to hear of again.
-#include "report/suppressions.h"
+#include "report/diagnose/suppressions.h"
 
 #include <fmt/format.h>
 #include <fnmatch.h>

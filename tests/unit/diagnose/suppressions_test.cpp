@@ -1,5 +1,5 @@
 // Which findings a list of suppressions takes out.
-#include "report/suppressions.h"
+#include "report/diagnose/suppressions.h"
 
 #include <gtest/gtest.h>
 
