@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include "report/categories.h"
 #include "report/diagnose/families.h"
@@ -62,28 +63,31 @@ std::string function_of(const Heap& heap, const Site& site) {
   return at ? at->file + ":" + at->function : "site " + std::to_string(site.id);
 }
 
-// Sites of one function are one cause: the same object forgets them all.
-std::vector<std::vector<SiteIndex>> by_function(const Heap& heap, const std::vector<SiteIndex>& sites) {
-  std::map<std::string, std::vector<SiteIndex>> groups;
-  for (SiteIndex i : sites) groups[function_of(heap, heap.sites[i])].push_back(i);
+// Sites of one function are one cause: the same object forgets them all. What went when the program ended was not forgotten.
+std::vector<std::vector<SiteIndex>> by_function(const Examination& exam, const std::vector<SiteIndex>& sites) {
+  std::map<std::pair<std::string, bool>, std::vector<SiteIndex>> groups;
+  for (SiteIndex i : sites) groups[{function_of(exam.heap, exam.heap.sites[i]), exam.growth[i].fell_at_end}].push_back(i);
   std::vector<std::vector<SiteIndex>> list;
   for (auto& [function, group] : groups) list.push_back(std::move(group));
   return list;
 }
 
-// The same function's other allocations, which are freed: a destructor that forgets one member.
-size_t freed_siblings(const Examination& exam, const Site& leaking) {
-  return static_cast<size_t>(std::ranges::count_if(exam.heap.sites, [&](const Site& site) {
-    return site.id != leaking.id && site.space == leaking.space && site.allocations > 2 && site.frees + 1 >= site.allocations &&
-           function_of(exam.heap, site) == function_of(exam.heap, leaking);
-  }));
+// How many sites of each function are freed each time: a destructor that forgets one member frees the others.
+using FreedSites = std::map<std::string, size_t>;
+
+FreedSites freed_sites(const Heap& heap, int space) {
+  FreedSites freed;
+  for (const Site& site : heap.sites) {
+    if (site.space == space && site.allocations > 2 && site.frees + 1 >= site.allocations) ++freed[function_of(heap, site)];
+  }
+  return freed;
 }
 
 // How it came about, as far as the numbers of the site tell; "" = they do not.
-std::string sub_cause(const Examination& exam, const Site& site) {
-  if (const size_t siblings = freed_siblings(exam, site); siblings > 0) {
-    return fmt::format("{} of the same function {} freed each time: this one is forgotten", count_text(siblings, "other allocation"),
-                       siblings == 1 ? "is" : "are");
+std::string sub_cause(const Heap& heap, const FreedSites& freed, const Site& site) {
+  if (const auto siblings = freed.find(function_of(heap, site)); siblings != freed.end()) {
+    return fmt::format("{} of the same function {} freed each time: this one is forgotten",
+                       count_text(siblings->second, "other allocation"), siblings->second == 1 ? "is" : "are");
   }
   if (site.frees > site.allocations / 10) {
     return fmt::format("freed on {} of {} ways through: some path leaves without the free", site.frees, site.allocations);
@@ -112,7 +116,20 @@ Confidence confidence_of(const Examination& exam, std::span<const SiteIndex> sit
   return blocks >= kSureBlocks && steady && !alone ? Confidence::kHigh : Confidence::kMedium;
 }
 
-Finding growing_blocks(Examination& exam, const std::vector<SiteIndex>& sites) {
+// "" or " and 12 other functions".
+std::string others_text(const Heap& heap, std::span<const SiteIndex> sites) {
+  std::set<std::string> functions;
+  for (SiteIndex i : sites) functions.insert(function_of(heap, heap.sites[i]));
+  return functions.size() < 2 ? "" : " and " + count_text(functions.size() - 1, "other function");
+}
+
+std::string counts_text(const Heap& heap, std::span<const SiteIndex> sites) {
+  uint64_t allocations = 0, frees = 0;
+  for (SiteIndex i : sites) allocations += heap.sites[i].allocations, frees += heap.sites[i].frees;
+  return fmt::format("{}, {}", count_text(allocations, "allocation"), count_text(frees, "free"));
+}
+
+Finding growing_blocks(Examination& exam, const FreedSites& freed, const std::vector<SiteIndex>& sites) {
   const Site& first = exam.heap.sites[sites.front()];
   const bool pinned = is_pinned(space_of(exam.heap, first));
   std::vector<Share> shares = shares_held(exam, sites);
@@ -120,11 +137,11 @@ Finding growing_blocks(Examination& exam, const std::vector<SiteIndex>& sites) {
   for (const Share& share : shares) blocks += share.blocks;
   const Confidence sure = confidence_of(exam, sites, blocks);
   Finding finding = make_finding(exam, pinned ? "pinned-growth" : "forgotten-free", Severity::kLeak, sure, std::move(shares));
-  const std::string place = place_text(exam.heap, finding.sites.front().stack);
+  const std::string place = place_text(exam.heap, finding.sites.front().stack) + others_text(exam.heap, sites);
   finding.title = pinned ? fmt::format("Page-locked host memory from {} piles up: {}", place, size_text(finding.bytes))
                          : fmt::format("Memory allocated at {} is not freed: {}", place, size_text(finding.bytes));
-  finding.evidence = {fmt::format("{} allocations, {} frees", first.allocations, first.frees), rate_text(exam.heap, finding)};
-  if (std::string how = sub_cause(exam, first); !how.empty()) finding.evidence.push_back(std::move(how));
+  finding.evidence = {counts_text(exam.heap, sites), rate_text(exam.heap, finding)};
+  if (std::string how = sub_cause(exam.heap, freed, first); !how.empty()) finding.evidence.push_back(std::move(how));
   if (all_freed_at_end(exam, sites)) {
     finding.evidence.push_back("all of it was freed when the program ended, and none before");
   }
@@ -135,17 +152,30 @@ Finding growing_blocks(Examination& exam, const std::vector<SiteIndex>& sites) {
   return finding;
 }
 
+double bytes_of(const Examination& exam, std::span<const SiteIndex> sites) {
+  double bytes = 0;
+  for (SiteIndex i : sites) bytes += static_cast<double>(held_bytes(exam, i));
+  return bytes;
+}
+
 }  // namespace
 
 std::vector<Finding> find_forgotten_frees(Examination& exam) {
   std::vector<Finding> found;
   for (int space = 0; space < static_cast<int>(exam.heap.spaces.size()); ++space) {
     if (exam.heap.spaces[space].layer != Layer::kDriver) continue;
-    for (const std::vector<SiteIndex>& sites : by_function(exam.heap, unexplained(exam, space, Shape::kRising))) {
-      double bytes = 0;
-      for (SiteIndex i : sites) bytes += static_cast<double>(held_bytes(exam, i));
-      if (are_made_for_the_run(exam, sites) || !is_worth_a_leak(exam.heap, space, bytes)) continue;  // never-freed lists them
-      found.push_back(growing_blocks(exam, sites));
+    const FreedSites freed = freed_sites(exam.heap, space);
+    std::vector<SiteIndex> scattered;  // over functions none of which would be worth a word
+    for (const std::vector<SiteIndex>& sites : by_function(exam, unexplained(exam, space, Shape::kRising))) {
+      if (are_made_for_the_run(exam, sites)) continue;  // never-freed lists them
+      if (is_worth_a_leak(exam.heap, space, bytes_of(exam, sites))) {
+        found.push_back(growing_blocks(exam, freed, sites));
+      } else {
+        scattered.insert(scattered.end(), sites.begin(), sites.end());
+      }
+    }
+    if (!scattered.empty() && is_worth_a_leak(exam.heap, space, bytes_of(exam, scattered))) {
+      found.push_back(growing_blocks(exam, freed, scattered));
     }
   }
   return found;

@@ -171,8 +171,7 @@ uint64_t sum_held(const Examination& exam, std::span<const SiteIndex> sites, uin
 }
 
 void judge_growing(Examination& exam, int space, const std::vector<SiteIndex>& growing, std::vector<Finding>& found) {
-  std::vector<SiteIndex> appended;
-  std::ranges::copy_if(growing, std::back_inserter(appended), [&](SiteIndex i) { return is_concatenation(exam, i); });
+  const std::vector<SiteIndex> appended = concatenations(exam, growing);
   if (!appended.empty() && is_worth_a_leak(exam.heap, space, sum_held(exam, appended, held_bytes))) {
     found.push_back(growing_concatenation(exam, appended));
   }

@@ -25,8 +25,9 @@ std::set<std::string> lines_with_layers(const Heap&);
 // A graph is kept when one line of forward code leaves more behind than the one result it has to give.
 bool are_intermediates(const Examination&, std::span<const SiteIndex>);
 
-// One block replaced by a larger one each iteration: is it appended to, or computed from an input that gets longer?
-bool is_concatenation(const Examination&, SiteIndex);
+// Of sites of one space with one block that is replaced by a larger one each iteration: those that are appended to, not computed
+// from an input that gets longer.
+std::vector<SiteIndex> concatenations(const Examination&, std::span<const SiteIndex>);
 
 // Allocated back to back, with nothing in between and something after: a data set or a pool, made before it was used.
 bool were_made_in_one_go(const Examination&, std::span<const SiteIndex>);

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
 #include <map>
 
 #include "report/categories.h"
@@ -97,13 +98,17 @@ bool are_intermediates(const Examination& exam, std::span<const SiteIndex> tenso
 }
 
 // Where the input gets longer, everything computed from it does; what is appended to grows alone.
-bool is_concatenation(const Examination& exam, SiteIndex i) {
-  const Site& site = exam.heap.sites[i];
-  if (is_named_concatenation(exam.heap, site.stack)) return true;
-  const auto larger = std::ranges::count_if(exam.heap.sites, [&](const Site& other) {
-    return other.space == site.space && gets_ever_larger(other);
+std::vector<SiteIndex> concatenations(const Examination& exam, std::span<const SiteIndex> sites) {
+  std::vector<SiteIndex> appended;
+  if (sites.empty()) return appended;
+  const int space = exam.heap.sites[sites.front()].space;
+  const auto growing = std::ranges::count_if(exam.heap.sites, [&](const Site& other) {
+    return other.space == space && gets_ever_larger(other);
   });
-  return larger <= kFewGrowing;
+  std::ranges::copy_if(sites, std::back_inserter(appended), [&](SiteIndex i) {
+    return growing <= kFewGrowing || is_named_concatenation(exam.heap, exam.heap.sites[i].stack);
+  });
+  return appended;
 }
 
 bool were_made_in_one_go(const Examination& exam, std::span<const SiteIndex> sites) {

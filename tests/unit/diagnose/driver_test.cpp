@@ -56,6 +56,32 @@ TEST(driver, small_blocks_of_a_long_loop_are_a_leak) {
   EXPECT_EQ(said(program.end()), "forgotten-free/leak");
 }
 
+TEST(driver, a_leak_scattered_over_many_functions_is_found) {
+  Program program;
+  for (int i = 0; i < 60; ++i) {
+    for (int function = 0; function < 300; ++function) {
+      program.keep(program.malloc_at(function, "layer" + std::to_string(function)), kKiB);
+      program.pass(program.malloc_at(1000), kKiB);
+    }
+  }
+  const Heap heap = program.end();
+  EXPECT_EQ(said(heap), "forgotten-free/leak");
+  EXPECT_EQ(finding(heap, "forgotten-free").bytes, 60 * 300 * kKiB);
+}
+
+TEST(driver, what_the_end_frees_is_not_called_forgotten_with_the_rest) {
+  Program program;
+  std::vector<Story::BlockId> freed;
+  for (int i = 0; i < 400; ++i) {
+    program.keep(program.malloc_at(5, "Pool"), kMiB);
+    freed.push_back(program.alloc(program.malloc_at(6, "Pool"), kMiB));
+    program.pass(program.malloc_at(7), kKiB);
+  }
+  for (auto block : freed) program.free(block);
+  const Heap heap = program.end();
+  EXPECT_EQ(finding(heap, "forgotten-free").blocks, 400u);
+}
+
 TEST(driver, a_cache_freed_at_the_end_still_grew) {
   Program program;
   std::vector<Story::BlockId> cache;
