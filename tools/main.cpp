@@ -60,7 +60,11 @@ int main(int argc, char** argv) {
 
   std::vector<std::string> arguments(argv + 1, argv + argc);
   if (arguments.empty()) arguments = {"--help"};
-  if (arguments[0] == "run") run.command = split_command(*run_app, arguments);
+  const std::string& first = arguments[0];
+  if (!first.starts_with('-') && app.get_subcommand_no_throw(first) == nullptr) {
+    return bad_usage(app, fmt::format("{} is no command; `vramtrack run {}` runs a program", first, first));
+  }
+  if (first == "run") run.command = split_command(*run_app, arguments);
   try {
     std::ranges::reverse(arguments);  // CLI11 takes them from the back
     app.parse(arguments);

@@ -67,8 +67,10 @@ Finding kept_models(Examination& exam, int space, const Cohort& cohort) {
                                          "them went", cohort.builds, size_text(cohort.bytes_each)));
   const uint64_t gradients = bytes_of(finding, "gradient"), moments = bytes_of(finding, "optimizer state");
   if (gradients + moments > 0) {
-    finding.evidence.push_back(fmt::format("with them live on {} of gradients and {} of optimizer state", size_text(gradients),
-                                           size_text(moments)));
+    const std::string of_gradients = gradients > 0 ? size_text(gradients) + " of gradients" : "";
+    const std::string of_moments = moments > 0 ? size_text(moments) + " of optimizer state" : "";
+    finding.evidence.push_back(fmt::format("with them live on {}{}{}", of_gradients,
+                                           gradients > 0 && moments > 0 ? " and " : "", of_moments));
   }
   finding.evidence.push_back(rate_text(exam.heap, finding));
   finding.advice = "Find what still refers to the old models (an optimizer or scheduler kept in a list, a closure, a registry, "

@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <iterator>
 #include <optional>
+#include <tuple>
+#include <utility>
 
 #include "report/categories.h"
 #include "report/diagnose/families.h"
@@ -110,14 +112,21 @@ Finding retained_intermediates(Examination& exam, std::span<const SiteIndex> ten
   return finding;
 }
 
+std::pair<uint64_t, uint64_t> smallest_and_largest(std::span<const Block> blocks) {
+  const auto [least, most] = std::ranges::minmax_element(blocks, {}, &Block::size);
+  return {least->size, most->size};
+}
+
 std::string result_rate(const Site& site) {
   const Births births = births_of(site);
-  if (site.size_min == site.size_max) {
+  uint64_t least = site.size_min, most = site.size_max;
+  if (!site.survivors.empty()) std::tie(least, most) = smallest_and_largest(site.survivors);
+  if (least == most) {
     return fmt::format("{} of {} each, {} kept in each of {} iterations", count_text(births.blocks, "block"),
-                       size_text(static_cast<double>(site.size_max)), births.per_iteration < 1.5 ? "one" : "several", births.iterations);
+                       size_text(static_cast<double>(most)), births.per_iteration < 1.5 ? "one" : "several", births.iterations);
   }
   return fmt::format("{} of {} to {}, kept over {} iterations", count_text(births.blocks, "block"),
-                     size_text(static_cast<double>(site.size_min)), size_text(static_cast<double>(site.size_max)), births.iterations);
+                     size_text(static_cast<double>(least)), size_text(static_cast<double>(most)), births.iterations);
 }
 
 Finding retained_results(Examination& exam, std::span<const SiteIndex> tensors) {
@@ -126,11 +135,12 @@ Finding retained_results(Examination& exam, std::span<const SiteIndex> tensors) 
   Finding finding = make_finding(exam, "retained-results", Severity::kLeak, sure ? Confidence::kHigh : Confidence::kMedium,
                                  shares_held(exam, tensors));
   const std::string place = place_text(exam.heap, finding.sites.front().stack);
-  finding.title = fmt::format("Results made at {} are kept on the device: {}", place, size_text(finding.bytes));
+  const bool on_host = space_of(exam.heap, first).memory == Memory::kCpu;
+  finding.title = fmt::format("Results made at {} are kept{}: {}", place, on_host ? "" : " on the device", size_text(finding.bytes));
   finding.evidence = {result_rate(first), rate_text(exam.heap, finding),
                       "the intermediates of the same computations were freed: only what came out of them is held"};
-  finding.advice = fmt::format("Move what is collected off the device (`.cpu()`), reduce it at once (`.item()`, a running mean), "
-                               "or let go of the list that holds what {} makes.", place);
+  finding.advice = fmt::format("{} (`.item()`, a running mean), or let go of the list that holds what {} makes.",
+                               on_host ? "Reduce what is collected at once" : "Move what is collected off the device (`.cpu()`), reduce it at once", place);
   return finding;
 }
 

@@ -10,11 +10,29 @@
 
 namespace vramtrack {
 
+namespace {
+
+// What a person calls it: "run" for "run.<locals>.<listcomp>".
+std::string_view function_as_written(std::string_view function) {
+  for (bool inner = true; inner;) {
+    inner = false;
+    for (std::string_view part : {".<locals>.<listcomp>", ".<locals>.<dictcomp>", ".<locals>.<setcomp>", ".<locals>.<genexpr>"}) {
+      if (!function.ends_with(part)) continue;
+      function.remove_suffix(part.size());
+      inner = true;
+    }
+  }
+  return function;
+}
+
+}  // namespace
+
 std::string place_text(const Location& at) {
   const std::string file(base_name(at.file));
   const std::string where = file.empty() ? "" : at.line != 0 ? fmt::format("{}:{}", file, at.line) : file;
   if (at.function.empty() || at.function == "<module>") return where.empty() ? "an unknown place" : where;
-  const std::string function = at.function.find('(') == std::string::npos ? at.function + "()" : at.function;
+  const std::string name(function_as_written(at.function));
+  const std::string function = contains(name, "(") ? name : name + "()";
   return where.empty() ? function : fmt::format("{} in {}", where, function);
 }
 
@@ -29,7 +47,7 @@ std::string call_text(const Heap& heap, const Stack& stack) {
     if (index >= heap.frames.size()) continue;
     const Frame& frame = heap.frames[index];
     for (const Location& at : frame.locations) {
-      if (is_user_location(heap, frame, at)) users.push_back(at);
+      if (is_user_location(heap, frame, at) && (users.empty() || place_text(at) != place_text(users.back()))) users.push_back(at);
     }
   }
   if (users.empty()) return "an unknown place";

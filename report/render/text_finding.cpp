@@ -41,7 +41,10 @@ std::string amount_text(const Finding& finding) {
   if (finding.bytes != 0) text = size_text(static_cast<double>(finding.bytes));
   if (finding.blocks != 0) text += fmt::format("{}{}", text.empty() ? "" : " in ", count_text(finding.blocks, "block"));
   if (finding.bytes_per_step > 0) text += fmt::format(", {} more each step", size_text(finding.bytes_per_step));
-  if (!text.empty() && finding.last_step != 0) text += fmt::format(", steps {} to {}", finding.first_step, finding.last_step);
+  if (!text.empty() && finding.last_step != 0) {
+    text += finding.first_step == finding.last_step ? fmt::format(", all in step {}", finding.last_step)
+                                                    : fmt::format(", steps {} to {}", finding.first_step, finding.last_step);
+  }
   return text;
 }
 

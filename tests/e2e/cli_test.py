@@ -145,7 +145,7 @@ def test_bad_usage_is_one_line_with_a_hint():
     one_line(vramtrack("run"), 2, "--help")
     one_line(vramtrack("report", "--format", "xml", "x.vtrk"), 2, "xml", "--help")
     one_line(vramtrack("report"), 2, "--help")
-    one_line(vramtrack("frobnicate"), 2, "--help")
+    one_line(vramtrack("python3", "train.py"), 2, "python3 is no command", "vramtrack run python3", "--help")
 
 
 def test_output_that_cannot_be_written_keeps_no_program_from_running():
