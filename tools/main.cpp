@@ -61,7 +61,7 @@ int main(int argc, char** argv) {
   std::vector<std::string> arguments(argv + 1, argv + argc);
   if (arguments.empty()) arguments = {"--help"};
   const std::string& first = arguments[0];
-  if (!first.starts_with('-') && app.get_subcommand_no_throw(first) == nullptr) {
+  if (!first.starts_with('-') && first != run_app->get_name() && first != report_app->get_name()) {
     return bad_usage(app, fmt::format("{} is no command; `vramtrack run {}` runs a program", first, first));
   }
   if (first == "run") run.command = split_command(*run_app, arguments);
