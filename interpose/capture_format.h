@@ -41,7 +41,8 @@ inline constexpr uint32_t kLifetimeBuckets = 8;
 inline constexpr uint32_t kTopSites = 16;
 inline constexpr uint32_t kMaxChunks = 32;
 
-enum class Layer : uint8_t { kNone, kDriver, kPytorch };
+// kHandles: what takes device memory without an allocation call. Each is a block of size 1: the "bytes" of its spaces are counts.
+enum class Layer : uint8_t { kNone, kDriver, kPytorch, kHandles };
 
 // Which memory a space's bytes lie in.
 enum class Memory : uint8_t { kNone, kDevice, kPinnedHost, kCpu };
@@ -57,6 +58,16 @@ enum class Kind : uint8_t {
   kPinned,         // cuMemHostAlloc, cuMemAllocHost
   kRegistered,     // cuMemHostRegister: the program's own memory, page-locked
   kCpu,            // a framework's block in pageable host memory
+  // Handles. The address is the handle.
+  kStream,
+  kEvent,
+  kGraph,
+  kGraphExec,
+  kModule,
+  kLibrary,
+  kTexture,
+  kSurface,
+  kMemoryPool,
 };
 
 enum class FrameKind : uint32_t { kNone, kPython, kNative, kMarker };
@@ -208,8 +219,9 @@ struct Site {
   // A level of live blocks: raised to their number whenever that exceeds it by an eighth, with the allocations made by then. In
   // a pool of bounded size it comes to rest while allocations go on; a leak keeps raising it.
   uint64_t level_blocks, level_allocations;
+  uint64_t driver_ns;        // spent in the driver's allocation and free calls; stream-ordered ones are not timed
 };
-static_assert(sizeof(Site) == 240);
+static_assert(sizeof(Site) == 248);
 
 // Floors of a site's live bytes: point i is the least over the space's windows [i << scale, (i + 1) << scale). When points run
 // out, neighbours merge (minimum) and scale rises.

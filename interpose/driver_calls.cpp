@@ -1,6 +1,8 @@
 // What do all wrappers of the driver have in common? See driver_calls.h.
 #include "interpose/driver_calls.h"
 
+#include "interpose/clock.h"
+
 namespace vramtrack {
 namespace {
 
@@ -45,6 +47,7 @@ bool is_capturing(CUstream stream, DefaultStream default_stream) {
 
 PendingAllocation::PendingAllocation(format::Kind kind, uint64_t size) : kind_(kind), size_(size), wanted_(recording_wanted()) {
   if (wanted_ && on_device()) device_ = current_device();
+  if (wanted_ && kind != format::Kind::kStreamOrdered) began_ns_ = monotonic_ns();
 }
 
 CUresult PendingAllocation::finish_on_stream(CUresult result, const CUdeviceptr* address, CUmemoryPool pool, CUstream stream,
@@ -68,8 +71,14 @@ void PendingAllocation::succeeded(uint64_t address, uint64_t size) const {
 }
 
 void PendingAllocation::record(uint64_t address, uint64_t size, uint64_t owner) const {
-  driver_allocated({kind_, device_, address, size, owner});
+  const uint64_t driver_ns = began_ns_ ? monotonic_ns() - began_ns_ : 0;
+  driver_allocated({kind_, device_, address, size, owner, driver_ns});
   if (on_device() && device_ >= 0 && !device_described(device_)) describe(device_);
+}
+
+CUresult told_handle(format::Kind kind, CUresult result, uint64_t handle) {
+  if (handle && recording_wanted()) driver_handle_created({kind, current_device(), handle, current_context()});
+  return result;
 }
 
 bool primary_context_is_gone(CUdevice device) {

@@ -57,6 +57,7 @@ class PendingAllocation {
   format::Kind kind_;
   int device_ = -1;  // asked for before the call: a refused allocation has one too
   uint64_t size_;    // asked for
+  uint64_t began_ns_ = 0;  // 0 = not timed
   bool wanted_;
 };
 
@@ -66,6 +67,22 @@ CUresult freed(FreeFamily family, Address address, Function real, Arguments... a
   if (!address) return real(arguments...);
   PendingFree pending((uint64_t)address, family);
   const CUresult result = real(arguments...);
+  pending.finish(result);
+  return result;
+}
+
+// Tells of a handle that was made, and answers `result`.
+CUresult told_handle(format::Kind, CUresult result, uint64_t handle);
+template <typename Handle>
+CUresult made(format::Kind kind, CUresult result, const Handle* handle) {
+  return told_handle(kind, result, result == CUDA_SUCCESS && handle ? (uint64_t)*handle : 0);
+}
+
+// Calls the real function that destroys a handle.
+template <typename Handle, typename Function>
+CUresult destroyed(format::Kind kind, Handle handle, Function real) {
+  PendingFree pending((uint64_t)handle, kind);
+  const CUresult result = real(handle);
   pending.finish(result);
   return result;
 }

@@ -277,13 +277,9 @@ CUresult CUDAAPI cuDevicePrimaryCtxRelease_v2(CUdevice device) {
 }
 
 // The exported names may be taken by another preloaded library; these are ours whatever happens.
+#define HANDLE_HOOK(name)
 #define DRIVER_HOOK(name) \
   __attribute__((visibility("hidden"), alias(#name), copy(name))) decltype(name) vramtrack_##name;
 #include "interpose/hooks.def"
 
 }  // extern "C"
-
-void* const vramtrack::kDriverWrappers[] = {
-#define DRIVER_HOOK(name) reinterpret_cast<void*>(&vramtrack_##name),
-#include "interpose/hooks.def"
-};

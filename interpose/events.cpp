@@ -4,6 +4,7 @@
 #include <atomic>
 
 #include "interpose/call.h"
+#include "interpose/clock.h"
 #include "interpose/process.h"
 
 namespace vramtrack {
@@ -144,13 +145,36 @@ void driver_refused(const RefusedAllocation& refused) {
   record_incident(r->recorder, report);
 }
 
-PendingFree::PendingFree(uint64_t address, FreeFamily family) : address_(address) {
+void driver_handle_created(const DriverHandle& handle) {
+  OwnWork work;
+  if (!work.entered() || !handle.handle) return;
+  Recording* r = recording_for_event();
+  if (!r) return;
+  const Origin origin = driver_origin(*r);
+  const SpaceKey space = {Layer::kHandles, Memory::kDevice, handle.device < 0 ? 0 : handle.device};
+  record_allocation(r->recorder, {space, handle.kind, handle.handle, 1, handle.owner, Call::outermost().api, origin.stack.id,
+                                  origin.thread});
+}
+
+PendingFree::PendingFree(uint64_t address, FreeFamily family) : address_(address), layer_(Layer::kDriver) {
   OwnWork work;
   if (!work.entered() || !address) return;
   Recording* r = recording_for_event();
   if (!r) return;
   notice_end_of_work(*r);
   const TakenBlock taken = take_block(r->recorder, address, kinds_of(family));
+  kind_ = taken.kind;
+  block_ = taken.block;
+  serial_ = taken.serial;
+  if (block_ && kind_ != Kind::kStreamOrdered) began_ns_ = monotonic_ns();
+}
+
+PendingFree::PendingFree(uint64_t handle, Kind kind) : address_(handle), layer_(Layer::kHandles) {
+  OwnWork work;
+  Recording* r = work.entered() && handle ? present_recording() : nullptr;
+  if (!r) return;
+  notice_end_of_work(*r);
+  const TakenBlock taken = take_handle(r->recorder, handle, kind);
   block_ = taken.block;
   serial_ = taken.serial;
 }
@@ -160,13 +184,14 @@ void PendingFree::finish(int result) {
   if (!work.entered() || !address_) return;
   Recording* r = present_recording();
   if (!r) return;
-  const TakenBlock taken{block_, serial_};
+  const uint64_t driver_ns = began_ns_ ? monotonic_ns() - began_ns_ : 0;
+  const TakenBlock taken{layer_, kind_, block_, serial_};
   if (result == kSuccess || driver_is_gone(result)) {
-    if (block_) give_up(r->recorder, taken);
+    if (block_) give_up(r->recorder, taken, driver_ns);
     return;
   }
   if (block_) put_back(r->recorder, taken);
-  if (blames_the_pointer(result)) note_invalid_free(*r, address_, result);
+  if (layer_ == Layer::kDriver && blames_the_pointer(result)) note_invalid_free(*r, address_, result);
 }
 
 void driver_context_gone(int device, uint64_t context) {
@@ -221,7 +246,7 @@ void torch_block(const TorchReport& report, CallSite site) {
       record_step(r->recorder, StepSource::kOptimizer);
     record_allocation(r->recorder,
                       {space, space.memory == Memory::kCpu ? Kind::kCpu : Kind::kDevice, report.address,
-                       static_cast<uint64_t>(report.size), 0, nullptr, origin.stack.id, origin.thread, report.total_reserved});
+                       static_cast<uint64_t>(report.size), 0, nullptr, origin.stack.id, origin.thread, 0, report.total_reserved});
   }
 }
 

@@ -27,10 +27,20 @@ struct DriverBlock {
   uint64_t address;   // or the array handle
   uint64_t size;      // bytes; what it really takes where the driver tells it
   uint64_t owner;     // context, or pool for stream-ordered memory; 0 = unknown
+  uint64_t driver_ns = 0;  // the real call took; 0 = not timed
 };
 
 // After the real call succeeded.
 void driver_allocated(const DriverBlock&);
+
+// A stream, event, graph, ... was made: it takes device memory without an allocation call.
+struct DriverHandle {
+  format::Kind kind;
+  int device;       // ordinal; -1 = none is current
+  uint64_t handle;
+  uint64_t owner;   // context; 0 = unknown
+};
+void driver_handle_created(const DriverHandle&);
 
 struct RefusedAllocation {
   format::Kind kind;
@@ -52,14 +62,18 @@ enum class FreeFamily : uint32_t { kDeviceMemory, kPinned, kRegistered, kArray, 
 class PendingFree {
  public:
   PendingFree(uint64_t address, FreeFamily family);
+  PendingFree(uint64_t handle, format::Kind kind);  // a handle that is about to be destroyed
   // `result` is a CUresult. Failure restores the block and notes an invalid free, unless the driver is shutting down or the
   // failure says nothing about the pointer (see kDriverGone, sticky errors).
   void finish(int result);
 
  private:
   uint64_t address_;
+  format::Layer layer_;
+  format::Kind kind_ = format::Kind::kNone;
   uint32_t block_ = 0;   // taken from the table; 0 = address not known (or of another family: then it stays)
   uint64_t serial_ = 0;
+  uint64_t began_ns_ = 0;
 };
 
 // A context was destroyed (context != 0) or a device's primary context reset (context == 0): linear memory, arrays and pinned

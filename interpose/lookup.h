@@ -26,6 +26,6 @@ void* real_driver_function(DriverFunction);
 void* wrapper_for(const char* name, void* address);
 
 // Our wrappers, in the order of DriverFunction. By their hidden names: the exported ones may be another preloaded library's.
-extern void* const kDriverWrappers[static_cast<unsigned>(DriverFunction::kHookCount)];  // driver_hooks.cpp
+extern void* const kDriverWrappers[static_cast<unsigned>(DriverFunction::kHookCount)];  // driver_wrappers.cpp
 
 }  // namespace vramtrack

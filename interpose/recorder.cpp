@@ -187,8 +187,18 @@ void drop_block(Recorder& r, Recorder::Domain& domain, uint32_t id, const Moment
     recycle_block(r, domain, id);
 }
 
+// What a block is indexed by. Handles of different kinds may have one value: texture and surface objects are small numbers.
+uint64_t index_key(Kind kind, uint64_t address) {
+  return kind < Kind::kStream ? address : address ^ static_cast<uint64_t>(kind) << 56;
+}
+
+uint64_t index_key_of(const Recorder& r, uint32_t id) {
+  const Block& block = record<Block>(*r.file, kBlocks, id);
+  return index_key(record<Site>(*r.file, kSites, block.site).kind, block.address);
+}
+
 void erase_and_drop(Recorder& r, Recorder::Domain& domain, uint32_t id, const Moment& at) {
-  domain.blocks.erase(block_record(r, id).address);
+  domain.blocks.erase(index_key_of(r, id));
   drop_block(r, domain, id, at);
 }
 
@@ -203,7 +213,11 @@ bool stopped(Recorder& r) {
 void lose_event(Recorder& r) { r.file->header->lost_events.fetch_add(1, std::memory_order_relaxed); }
 
 bool dies_with_context(const Site& site, const Space& space, const Block& block, int device, uint64_t context) {
-  if (space.layer != Layer::kDriver || site.kind == Kind::kStreamOrdered || site.kind == Kind::kRegistered) return false;
+  switch (site.kind) {
+    case Kind::kStreamOrdered: case Kind::kRegistered: case Kind::kMemoryPool: return false;
+    case Kind::kGraph: case Kind::kGraphExec: case Kind::kLibrary: return false;
+    default: break;
+  }
   return context ? block.owner == context : space.memory == Memory::kDevice && space.device == device;
 }
 
@@ -216,11 +230,12 @@ void record_allocation(Recorder& r, const Allocation& a) {
   const Moment at = now(r);
   Recorder::Domain& domain = *state->domain;
   Locked hold(domain.lock);
-  if (const uint32_t stale = domain.blocks.find(a.address)) erase_and_drop(r, domain, stale, at);  // its free was not seen
+  const uint64_t key = index_key(a.kind, a.address);
+  if (const uint32_t stale = domain.blocks.find(key)) erase_and_drop(r, domain, stale, at);  // its free was not seen
   const uint32_t site_id = site_of(r, domain, a, state->record, at);
   const uint32_t block_id = site_id ? new_block(r, domain) : 0;
   if (!block_id) return lose_event(r);
-  if (!domain.blocks.insert(a.address, block_id)) {
+  if (!domain.blocks.insert(key, block_id)) {
     recycle_block(r, domain, block_id);
     return lose_event(r);
   }
@@ -231,6 +246,7 @@ void record_allocation(Recorder& r, const Allocation& a) {
   write_block(block_record(r, block_id), a, site_id, serial, at);
   before_change(r, site, space, at);
   count_allocation(site, a.size, serial, at);
+  site.driver_ns += a.driver_ns;
   add_live(site, space, a.size, at);
   space.allocations++;
   note_reserved(space, a.reserved);
@@ -249,20 +265,22 @@ void record_free(Recorder& r, const SpaceKey& key, uint64_t address, uint64_t re
   r.file->header->unknown_frees.fetch_add(1, std::memory_order_relaxed);
 }
 
+namespace {
+
 // The address leaves the index before the driver is asked, which may give it to another thread at once; everything else waits
 // for the answer, so that a refused free leaves no trace.
-TakenBlock take_block(Recorder& r, uint64_t address, uint32_t kinds) {
+TakenBlock take(Recorder& r, Layer layer, uint64_t key, uint32_t kinds) {
   if (stopped(r)) return {};
-  Locked hold(r.driver.lock);
-  const uint32_t id = r.driver.blocks.find(address);
+  Recorder::Domain& domain = domain_of(r, layer);
+  Locked hold(domain.lock);
+  const uint32_t id = domain.blocks.find(key);
   if (!id) return {};
   const Block& block = block_record(r, id);
-  if (!(kinds >> static_cast<uint32_t>(site_record(r, block.site).kind) & 1)) return {};
-  r.driver.blocks.erase(address);
-  return {id, block.serial.load(std::memory_order_relaxed)};
+  const Kind kind = site_record(r, block.site).kind;
+  if (!(kinds >> static_cast<uint32_t>(kind) & 1)) return {};
+  domain.blocks.erase(key);
+  return {layer, kind, id, block.serial.load(std::memory_order_relaxed)};
 }
-
-namespace {
 
 // False: its context went meanwhile, and took it along.
 bool still_there(const Recorder& r, const TakenBlock& taken) {
@@ -272,20 +290,30 @@ bool still_there(const Recorder& r, const TakenBlock& taken) {
 
 }  // namespace
 
-void put_back(Recorder& r, const TakenBlock& taken) {
-  Locked hold(r.driver.lock);
-  if (!still_there(r, taken)) return;
-  const uint64_t address = block_record(r, taken.block).address;
-  if (r.driver.blocks.find(address) || !r.driver.blocks.insert(address, taken.block)) lose_event(r);
+TakenBlock take_block(Recorder& r, uint64_t address, uint32_t kinds) { return take(r, Layer::kDriver, address, kinds); }
+
+TakenBlock take_handle(Recorder& r, uint64_t handle, Kind kind) {
+  return take(r, Layer::kHandles, index_key(kind, handle), 1u << static_cast<uint32_t>(kind));
 }
 
-void give_up(Recorder& r, const TakenBlock& taken) {
+void put_back(Recorder& r, const TakenBlock& taken) {
+  Recorder::Domain& domain = domain_of(r, taken.layer);
+  Locked hold(domain.lock);
+  if (!still_there(r, taken)) return;
+  const uint64_t key = index_key_of(r, taken.block);
+  if (domain.blocks.find(key) || !domain.blocks.insert(key, taken.block)) lose_event(r);
+}
+
+void give_up(Recorder& r, const TakenBlock& taken, uint64_t driver_ns) {
   const Moment at = now(r);
-  Locked hold(r.driver.lock);
+  Recorder::Domain& domain = domain_of(r, taken.layer);
+  Locked hold(domain.lock);
   if (!still_there(r, taken)) return;
   const Block& block = block_record(r, taken.block);
-  r.recent[hash_mix(0, block.address) % Recorder::kRecentFrees] = {block.address, block.size, block.site};
-  drop_block(r, r.driver, taken.block, at);
+  if (taken.layer == Layer::kDriver)
+    r.recent[hash_mix(0, block.address) % Recorder::kRecentFrees] = {block.address, block.size, block.site};
+  site_record(r, block.site).driver_ns += driver_ns;
+  drop_block(r, domain, taken.block, at);
 }
 
 AddressHistory history_of(Recorder& r, uint64_t address) {
@@ -298,23 +326,36 @@ AddressHistory history_of(Recorder& r, uint64_t address) {
   return recent.site && recent.address == address ? history(recent.site, recent.size, false) : AddressHistory{};
 }
 
-DroppedBlocks drop_context(Recorder& r, int device, uint64_t context) {
-  if (stopped(r)) return {};
+namespace {
+
+void drop_of_layer(Recorder& r, Layer layer, int device, uint64_t context, DroppedBlocks& dropped) {
   const Moment at = now(r);
-  Locked hold(r.driver.lock);
-  DroppedBlocks dropped = {};
+  Recorder::Domain& domain = domain_of(r, layer);
+  Locked hold(domain.lock);
   const uint64_t count = r.file->header->tables[kBlocks].count.load(std::memory_order_relaxed);
   for (uint32_t id = 1; id < count; id++) {
     const Block& block = block_record(r, id);
     if (!block.serial.load(std::memory_order_relaxed) || block.flags & kFreedAfterWork) continue;
     const Site& site = site_record(r, block.site);
     const Space& space = space_record(r, site.space);
-    if (!dies_with_context(site, space, block, device, context)) continue;
-    if (!dropped.bytes) dropped.space = key_of(space);
-    dropped.bytes += block.size;
-    if (r.driver.blocks.find(block.address) == id) r.driver.blocks.erase(block.address);
-    drop_block(r, r.driver, id, at);
+    if (space.layer != layer || !dies_with_context(site, space, block, device, context)) continue;
+    if (layer == Layer::kDriver) {
+      if (!dropped.bytes) dropped.space = key_of(space);
+      dropped.bytes += block.size;
+    }
+    const uint64_t key = index_key_of(r, id);
+    if (domain.blocks.find(key) == id) domain.blocks.erase(key);
+    drop_block(r, domain, id, at);
   }
+}
+
+}  // namespace
+
+DroppedBlocks drop_context(Recorder& r, int device, uint64_t context) {
+  DroppedBlocks dropped = {};
+  if (stopped(r)) return dropped;
+  drop_of_layer(r, Layer::kDriver, device, context, dropped);
+  drop_of_layer(r, Layer::kHandles, device, context, dropped);
   return dropped;
 }
 

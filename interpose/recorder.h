@@ -4,7 +4,7 @@
 //   the composition at the peak (Site::peak_number) and the growth curve (Curve). See capture_format.h.
 //
 // Thread-safety: everything may be called from any thread. One lock per domain: the driver's spaces share one, since a free
-// names an address and not a device; each of PyTorch's spaces has its own, as its allocator has one lock per device.
+// names an address and not a device, and so do handles; each of PyTorch's spaces has its own, as its allocator has one lock per device.
 #pragma once
 
 #include <atomic>
@@ -29,16 +29,19 @@ struct SpaceKey {
 struct Allocation {
   SpaceKey space;
   format::Kind kind;
-  uint64_t address, size, owner;
+  uint64_t address, size, owner;  // of a handle: the handle, 1
   const char* api;  // static storage; null for a framework's block
   uint32_t stack;
   uint32_t thread;
+  uint64_t driver_ns = 0;  // the call took; 0 = not timed
   uint64_t reserved = 0;  // what the layer holds for the space by now, used or not; 0 = not told
 };
 
 // A block whose free the driver decides on: its address is given away already, its bytes still count. Zero `block`: the address
 // was not known.
 struct TakenBlock {
+  format::Layer layer = format::Layer::kNone;
+  format::Kind kind = format::Kind::kNone;
   uint32_t block = 0;
   uint64_t serial = 0;
 };
@@ -84,6 +87,7 @@ struct Recorder {
   std::atomic<uint32_t> space_count;
   SpaceState spaces[kMaxSpaces];
   Domain driver;
+  Domain handles;
   Domain torch[kMaxSpaces];
   RecentFree recent[kRecentFrees];  // under driver.lock
   Lock incidents_lock;
@@ -96,10 +100,11 @@ void record_allocation(Recorder&, const Allocation&);
 // A free that has already happened. `reserved` as in Allocation.
 void record_free(Recorder&, const SpaceKey&, uint64_t address, uint64_t reserved = 0);
 
-// A free at the driver that is yet to happen: exactly one of the two follows.
-TakenBlock take_block(Recorder&, uint64_t address, uint32_t kinds);  // `kinds`: bit per format::Kind that may be freed so
+// A free at the driver that is yet to happen: exactly one of the two follows. `kinds`: a bit per format::Kind that may be freed so.
+TakenBlock take_block(Recorder&, uint64_t address, uint32_t kinds);
+TakenBlock take_handle(Recorder&, uint64_t handle, format::Kind);
 void put_back(Recorder&, const TakenBlock&);
-void give_up(Recorder&, const TakenBlock&);
+void give_up(Recorder&, const TakenBlock&, uint64_t driver_ns);
 
 // The driver's live block at `address`, or the one freed there last. Zero `site`: neither is known.
 struct AddressHistory {
@@ -110,8 +115,8 @@ struct AddressHistory {
 };
 AddressHistory history_of(Recorder&, uint64_t address);
 
-// Frees the driver's blocks that a context takes with it (see driver_context_gone): how many bytes, and in which memory the
-// first of them lay.
+// Frees the driver's blocks and the handles that a context takes with it (see driver_context_gone): how many bytes of memory, and
+// where the first of them lay.
 struct DroppedBlocks {
   SpaceKey space;
   uint64_t bytes;

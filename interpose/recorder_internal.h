@@ -14,6 +14,9 @@ struct Moment {
 
 Moment now(const Recorder&);
 
+// Of the driver's blocks or of handles.
+Recorder::Domain& domain_of(Recorder&, format::Layer);
+
 // The space of `key`; null if there is none yet.
 Recorder::SpaceState* find_space(Recorder&, const SpaceKey& key);
 // Made if need be. Null: no more can be.

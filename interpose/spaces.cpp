@@ -29,6 +29,8 @@ Recorder::SpaceState* find_space(Recorder& r, const SpaceKey& key) {
   return nullptr;
 }
 
+Recorder::Domain& domain_of(Recorder& r, Layer layer) { return layer == Layer::kHandles ? r.handles : r.driver; }
+
 namespace {
 
 Recorder::SpaceState* add_space(Recorder& r, const SpaceKey& key) {
@@ -42,7 +44,7 @@ Recorder::SpaceState* add_space(Recorder& r, const SpaceKey& key) {
   space.memory = key.memory;
   space.device = static_cast<int16_t>(key.device);
   space.layer = key.layer;
-  r.spaces[n] = {key, id, key.layer == Layer::kDriver ? &r.driver : &r.torch[n]};
+  r.spaces[n] = {key, id, key.layer == Layer::kPytorch ? &r.torch[n] : &domain_of(r, key.layer)};
   r.space_count.store(n + 1, std::memory_order_release);  // pairs with find_space
   return &r.spaces[n];
 }

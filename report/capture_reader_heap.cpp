@@ -49,6 +49,7 @@ class Reader {
     read_sites();
     read_blocks_into_sites();
     read_incidents();
+    move_handles_apart();
     count_damage();
     return std::move(heap_);
   }
@@ -60,6 +61,7 @@ class Reader {
   void read_sites();
   void read_blocks_into_sites();
   void read_incidents();
+  void move_handles_apart();
   void count_damage();
 
   bool make_frame(const format::Frame& from, Frame& to);
@@ -81,6 +83,7 @@ class Reader {
   Strings strings_;
   std::vector<int> space_of_record_;
   std::vector<int> site_of_record_;
+  std::vector<bool> holds_handles_;  // of each space, until they are moved apart
   uint64_t bad_sites_ = 0, bad_blocks_ = 0, bad_stacks_ = 0, bad_curves_ = 0, bad_frames_ = 0, bad_incidents_ = 0,
            cut_stacks_ = 0;
 };
@@ -150,7 +153,8 @@ Stack Reader::make_stack(uint32_t node) {
 }
 
 bool Reader::make_space(const format::Space& from, Space& to) {
-  if (!convert(from.layer, Layer::kPytorch, to.layer) || !convert(from.memory, Memory::kCpu, to.memory)) return false;
+  const bool of_memory = from.layer != format::Layer::kHandles;
+  if ((of_memory && !convert(from.layer, Layer::kPytorch, to.layer)) || !convert(from.memory, Memory::kCpu, to.memory)) return false;
   to.device = from.device;
   to.name = strings_.get(from.name);
   to.total_bytes = from.total_bytes;
@@ -177,6 +181,7 @@ void Reader::read_spaces() {
     if (!make_space(spaces_.at<format::Space>(i), to)) continue;
     space_of_record_[i] = static_cast<int>(heap_.spaces.size());
     heap_.spaces.push_back(std::move(to));
+    holds_handles_.push_back(spaces_.at<format::Space>(i).layer == format::Layer::kHandles);
   }
 }
 
@@ -236,7 +241,8 @@ Curve Reader::make_curve(const format::Site& from, const Site& site) {
 
 bool Reader::make_site(const format::Site& from, Site& to) {
   to.space = space_index(from.space);
-  if (to.space < 0 || !convert(from.kind, Kind::kCpu, to.kind)) return false;
+  if (to.space < 0 || !convert(from.kind, Kind::kMemoryPool, to.kind)) return false;
+  if (is_handle(to.kind) != holds_handles_[to.space]) return false;
   to.stack = make_stack(from.stack);
   to.api = strings_.get(from.api);
   to.overflow = from.overflow != 0;
@@ -261,6 +267,7 @@ bool Reader::make_site(const format::Site& from, Site& to) {
   to.new_max_sizes = from.new_max_sizes;
   to.level_blocks = from.level_blocks;
   to.level_allocations = from.level_allocations;
+  to.driver_time = static_cast<double>(from.driver_ns) / 1e9;
   to.size_changes = from.size_changes;
   to.allocs_over_live = from.allocs_over_live;
   std::copy_n(from.lifetime_steps, to.lifetime_steps.size(), to.lifetime_steps.begin());
@@ -342,6 +349,28 @@ void Reader::read_incidents() {
     } else {
       ++bad_incidents_;
     }
+  }
+}
+
+void Reader::move_handles_apart() {
+  std::vector<int> new_index;
+  std::vector<Space> memory;
+  for (size_t i = 0; i < heap_.spaces.size(); ++i) {
+    std::vector<Space>& room = holds_handles_[i] ? heap_.handles.spaces : memory;
+    new_index.push_back(static_cast<int>(room.size()));
+    room.push_back(std::move(heap_.spaces[i]));
+  }
+  heap_.spaces = std::move(memory);
+
+  std::vector<Site> of_memory;
+  for (Site& site : heap_.sites) {
+    std::vector<Site>& room = holds_handles_[site.space] ? heap_.handles.sites : of_memory;
+    site.space = new_index[site.space];
+    room.push_back(std::move(site));
+  }
+  heap_.sites = std::move(of_memory);
+  for (Incident& incident : heap_.incidents) {
+    if (incident.space >= 0) incident.space = holds_handles_[incident.space] ? -1 : new_index[incident.space];
   }
 }
 

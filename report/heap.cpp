@@ -26,8 +26,27 @@ std::string_view to_string(Kind kind) {
     case Kind::kPinned: return "pinned";
     case Kind::kRegistered: return "registered";
     case Kind::kCpu: return "cpu";
+    case Kind::kStream: return "stream";
+    case Kind::kEvent: return "event";
+    case Kind::kGraph: return "graph";
+    case Kind::kGraphExec: return "graph-exec";
+    case Kind::kModule: return "module";
+    case Kind::kLibrary: return "library";
+    case Kind::kTexture: return "texture";
+    case Kind::kSurface: return "surface";
+    case Kind::kMemoryPool: return "memory-pool";
   }
   return "unknown";
+}
+
+std::string_view noun_of(Kind kind) {
+  switch (kind) {
+    case Kind::kGraphExec: return "instantiated graph";
+    case Kind::kTexture: return "texture object";
+    case Kind::kSurface: return "surface object";
+    case Kind::kMemoryPool: return "memory pool";
+    default: return to_string(kind);
+  }
 }
 
 std::string_view to_string(FrameKind kind) {
@@ -58,11 +77,20 @@ std::string device_name(const Space& space) {
   return "unknown";
 }
 
-const Site* find_site(const Heap& heap, uint32_t id) {
+namespace {
+
+const Site* find_among(const std::vector<Site>& sites, uint32_t id) {
   // The reader leaves sites in the order of their ids; hand-built heaps may not.
-  auto at = std::ranges::lower_bound(heap.sites, id, {}, &Site::id);
-  if (at == heap.sites.end() || at->id != id) at = std::ranges::find(heap.sites, id, &Site::id);
-  return at == heap.sites.end() ? nullptr : &*at;
+  auto at = std::ranges::lower_bound(sites, id, {}, &Site::id);
+  if (at == sites.end() || at->id != id) at = std::ranges::find(sites, id, &Site::id);
+  return at == sites.end() ? nullptr : &*at;
+}
+
+}  // namespace
+
+const Site* find_site(const Heap& heap, uint32_t id) {
+  const Site* site = find_among(heap.sites, id);
+  return site ? site : find_among(heap.handles.sites, id);
 }
 
 std::vector<Location> locations(const Heap& heap, const Stack& stack) {

@@ -14,7 +14,12 @@ namespace vramtrack {
 
 enum class Layer : uint8_t { kDriver, kPytorch };
 enum class Memory : uint8_t { kDevice, kPinnedHost, kCpu };
-enum class Kind : uint8_t { kDevice, kStreamOrdered, kManaged, kArray, kMipmappedArray, kPinned, kRegistered, kCpu };
+enum class Kind : uint8_t {
+  kDevice, kStreamOrdered, kManaged, kArray, kMipmappedArray, kPinned, kRegistered, kCpu,
+  // Handles, which take memory without an allocation of their own.
+  kStream, kEvent, kGraph, kGraphExec, kModule, kLibrary, kTexture, kSurface, kMemoryPool,
+};
+inline bool is_handle(Kind kind) { return kind >= Kind::kStream; }
 enum class FrameKind : uint8_t { kPython, kNative, kMarker };
 enum class StepSource : uint8_t { kNone, kOptimizer, kNvtx, kApi };
 
@@ -24,6 +29,7 @@ std::string_view to_string(Memory);
 std::string_view to_string(Kind);
 std::string_view to_string(FrameKind);
 std::string_view to_string(StepSource);
+std::string_view noun_of(Kind);  // of a handle: "stream", "instantiated graph"
 
 struct Module {
   std::string path;
@@ -87,6 +93,7 @@ struct Site {
   uint32_t new_max_sizes = 0;      // allocations larger than every one before, the first included
   uint64_t level_blocks = 0;       // live blocks at the last time their highest number rose by an eighth,
   uint64_t level_allocations = 0;  // and the allocations made by then
+  double driver_time = 0;          // spent in the driver's allocation and free calls; stream-ordered ones are not timed
   uint64_t size_changes = 0;       // allocations whose size differs from the one before
   uint64_t allocs_over_live = 0;   // allocations made while an earlier block of the site was live
   std::array<uint32_t, 8> lifetime_steps{};  // freed blocks that lived 0, 1, 2-3, 4-7, 8-15, ... steps
@@ -168,17 +175,25 @@ struct Process {
   std::vector<std::string> notes;  // what could not be seen, one sentence each
 };
 
+// Live handles, told as memory is: a handle is a block of one byte, so that "bytes" are counts. They have a room of their own, or
+// they would be added to memory.
+struct Handles {
+  std::vector<Space> spaces;  // one per device
+  std::vector<Site> sites;    // Site::space is an index into these
+};
+
 struct Heap {
   Process process;
   std::vector<Module> modules;
   std::vector<Frame> frames;
   std::vector<Space> spaces;
   std::vector<Site> sites;
+  Handles handles;
   std::vector<Incident> incidents;
   std::vector<std::string> damage;  // what of the file could not be read, one line each; empty: all of it was
 };
 
-const Site* find_site(const Heap&, uint32_t id);
+const Site* find_site(const Heap&, uint32_t id);  // of memory or of handles
 
 // All locations of a stack, innermost first, inlined functions included.
 std::vector<Location> locations(const Heap&, const Stack&);

@@ -2,6 +2,8 @@
 #include "report/ledger.h"
 
 #include <algorithm>
+#include <map>
+#include <utility>
 
 namespace vramtrack {
 namespace {
@@ -85,6 +87,19 @@ std::vector<LedgerRow> ledger(const Heap& heap) {
     }
   }
   return rows;
+}
+
+std::vector<HandleRow> handle_counts(const Heap& heap) {
+  std::map<std::pair<std::string, Kind>, HandleRow> rows;
+  for (const Site& site : heap.handles.sites) {
+    const std::string device = device_name(heap.handles.spaces[site.space]);
+    HandleRow& row = rows.try_emplace({device, site.kind}, HandleRow{device, site.kind}).first->second;
+    row.live += site.end_blocks;
+    row.made += site.allocations;
+  }
+  std::vector<HandleRow> list;
+  for (auto& [key, row] : rows) list.push_back(std::move(row));
+  return list;
 }
 
 }  // namespace vramtrack

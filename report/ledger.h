@@ -38,4 +38,15 @@ EndTotal end_total(const Heap&, const Space&);
 // One row per device, in the order of the heap's spaces.
 std::vector<LedgerRow> ledger(const Heap&);
 
+// Live handles of one kind, which take memory that no allocation shows.
+struct HandleRow {
+  std::string device;
+  Kind kind = Kind::kStream;
+  uint64_t live = 0;  // when the work ended
+  uint64_t made = 0;
+};
+
+// By device and kind; kinds of which none was made are not there.
+std::vector<HandleRow> handle_counts(const Heap&);
+
 }  // namespace vramtrack

@@ -31,6 +31,7 @@ void name_call(const Heap& heap, Stack& stack, std::string& api) {
 
 void name_runtime_calls(Heap& heap) {
   for (Site& site : heap.sites) name_call(heap, site.stack, site.api);
+  for (Site& site : heap.handles.sites) name_call(heap, site.stack, site.api);
   for (Incident& incident : heap.incidents) name_call(heap, incident.stack, incident.api);
 }
 

@@ -25,6 +25,7 @@ std::map<int, std::set<uint32_t>> used_native_frames(const Heap& heap) {
     }
   };
   for (const Site& site : heap.sites) use(site.stack);
+  for (const Site& site : heap.handles.sites) use(site.stack);
   for (const Incident& incident : heap.incidents) use(incident.stack);
   return by_module;
 }

@@ -15,6 +15,8 @@ std::vector<Finding> find_stale_intermediates(Examination&);  // stale.cpp: stal
 std::vector<Finding> find_forgotten_frees(Examination&);      // forgotten_free.cpp: forgotten-free, pinned-growth
 std::vector<Finding> find_never_freed(Examination&);          // never_freed.cpp: never-freed
 std::vector<Finding> find_invalid_frees(Examination&);        // invalid_free.cpp: invalid-free
+std::vector<Finding> find_handle_leaks(Examination&);         // handle_leak.cpp: handle-leak
+std::vector<Finding> find_allocation_churn(Examination&);     // churn.cpp: allocation-churn
 std::vector<Finding> find_unknown_growth(Examination&);       // unknown_growth.cpp: unknown-growth
 
 // out_of_memory.cpp: out-of-memory. Comes last: it names the finding that filled the device.

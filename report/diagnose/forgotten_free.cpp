@@ -21,15 +21,8 @@ constexpr uint64_t kManyBackToBack = 32;  // more than the layers or slots a pro
 constexpr uint64_t kFewestBlocks = 6;     // fewer are things of a program, not of its iterations
 constexpr uint64_t kSureBlocks = 20;
 constexpr uint64_t kTinyBlock = 4096;
-constexpr double kLongUse = 0.2;          // seconds that buffers are used after the last was made,
-constexpr double kUsedOverMaking = 4;     // and many times longer than making them took: they were made for the run
 
 bool is_pinned(const Space& space) { return space.memory == Memory::kPinnedHost; }
-
-bool is_used_long_after(const Heap& heap, const Site& site) {
-  const double used = heap.process.duration - site.last_time, making = site.last_time - site.first_time;
-  return used > kLongUse && used > kUsedOverMaking * making;
-}
 
 // Share of all allocations between the group's first and last that are its own and stayed.
 double density_of(const Examination& exam, std::span<const SiteIndex> sites) {
@@ -58,15 +51,10 @@ bool are_made_for_the_run(const Examination& exam, std::span<const SiteIndex> si
   return (freed_at_end || back_to_back) && blocks < kManyBackToBack;
 }
 
-std::string function_of(const Heap& heap, const Site& site) {
-  const std::optional<Location> at = user_line(heap, site.stack);
-  return at ? at->file + ":" + at->function : "site " + std::to_string(site.id);
-}
-
 // Sites of one function are one cause: the same object forgets them all. What went when the program ended was not forgotten.
 std::vector<std::vector<SiteIndex>> by_function(const Examination& exam, const std::vector<SiteIndex>& sites) {
   std::map<std::pair<std::string, bool>, std::vector<SiteIndex>> groups;
-  for (SiteIndex i : sites) groups[{function_of(exam.heap, exam.heap.sites[i]), exam.growth[i].fell_at_end}].push_back(i);
+  for (SiteIndex i : sites) groups[{function_key(exam.heap, exam.heap.sites[i]), exam.growth[i].fell_at_end}].push_back(i);
   std::vector<std::vector<SiteIndex>> list;
   for (auto& [function, group] : groups) list.push_back(std::move(group));
   return list;
@@ -78,14 +66,14 @@ using FreedSites = std::map<std::string, size_t>;
 FreedSites freed_sites(const Heap& heap, int space) {
   FreedSites freed;
   for (const Site& site : heap.sites) {
-    if (site.space == space && site.allocations > 2 && site.frees + 1 >= site.allocations) ++freed[function_of(heap, site)];
+    if (site.space == space && site.allocations > 2 && site.frees + 1 >= site.allocations) ++freed[function_key(heap, site)];
   }
   return freed;
 }
 
 // How it came about, as far as the numbers of the site tell; "" = they do not.
 std::string sub_cause(const Heap& heap, const FreedSites& freed, const Site& site) {
-  if (const auto siblings = freed.find(function_of(heap, site)); siblings != freed.end()) {
+  if (const auto siblings = freed.find(function_key(heap, site)); siblings != freed.end()) {
     return fmt::format("{} of the same function {} freed each time: this one is forgotten",
                        count_text(siblings->second, "other allocation"), siblings->second == 1 ? "is" : "are");
   }
@@ -119,7 +107,7 @@ Confidence confidence_of(const Examination& exam, std::span<const SiteIndex> sit
 // "" or " and 12 other functions".
 std::string others_text(const Heap& heap, std::span<const SiteIndex> sites) {
   std::set<std::string> functions;
-  for (SiteIndex i : sites) functions.insert(function_of(heap, heap.sites[i]));
+  for (SiteIndex i : sites) functions.insert(function_key(heap, heap.sites[i]));
   return functions.size() < 2 ? "" : " and " + count_text(functions.size() - 1, "other function");
 }
 

@@ -7,8 +7,10 @@
 namespace vramtrack {
 namespace {
 
-constexpr double kEvenGaps = 1.35;    // ratio of long to short gaps up to which births follow one rhythm
-constexpr double kWholeNumber = 0.1;  // distance from a multiple of the shortest gap: some iterations were left out
+constexpr double kLongUse = 0.2;          // seconds that buffers are used after the last was made,
+constexpr double kUsedOverMaking = 4;     // and many times longer than making them took: they were made for the run
+constexpr double kEvenGaps = 1.35;        // ratio of long to short gaps up to which births follow one rhythm
+constexpr double kWholeNumber = 0.1;      // distance from a multiple of the shortest gap: some iterations were left out
 constexpr uint64_t kShortestRhythm = 3;  // every gap is a multiple of 1, and nearly one of 2
 
 std::vector<uint64_t> sorted_serials(std::span<const Site* const> sites) {
@@ -70,6 +72,11 @@ double density(const Births& births) {
 
 double average_size(const Site& site) {
   return site.allocations == 0 ? 0 : static_cast<double>(site.allocated_bytes) / static_cast<double>(site.allocations);
+}
+
+bool is_used_long_after(const Heap& heap, const Site& site) {
+  const double used = heap.process.duration - site.last_time, making = site.last_time - site.first_time;
+  return used > kLongUse && used > kUsedOverMaking * making;
 }
 
 }  // namespace vramtrack

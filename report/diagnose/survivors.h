@@ -27,6 +27,9 @@ inline constexpr double kBackToBack = 0.9;  // more is such a making in one go
 // What PyTorch's caching allocator rounds a scalar up to: a loss, a metric.
 inline constexpr uint64_t kScalarBytes = 512;
 
+// Made within a part of the run and used long after: buffers of the program, not of its iterations.
+bool is_used_long_after(const Heap&, const Site&);
+
 // Of all blocks the site ever allocated, in bytes.
 double average_size(const Site&);
 

@@ -41,6 +41,11 @@ std::string place_text(const Heap& heap, const Stack& stack) {
   return at ? place_text(*at) : "an unknown place";
 }
 
+std::string function_key(const Heap& heap, const Site& site) {
+  const std::optional<Location> at = user_line(heap, site.stack);
+  return at ? at->file + ":" + at->function : "site " + std::to_string(site.id);
+}
+
 std::string call_text(const Heap& heap, const Stack& stack) {
   std::vector<Location> users;
   for (uint32_t index : stack) {

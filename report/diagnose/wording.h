@@ -14,4 +14,7 @@ std::string place_text(const Heap&, const Stack&);  // of the user's own line; "
 // The same with the user's function that called it: "models.py:12 in build(), called at train.py:31 in main()".
 std::string call_text(const Heap&, const Stack&);
 
+// Equal for two sites whose user's lines are in the same function.
+std::string function_key(const Heap&, const Site&);
+
 }  // namespace vramtrack

@@ -239,6 +239,10 @@ Json process_json(const ReportedProcess& reported, const JsonOptions& options) {
   json["suppressed"] = reported.suppressed;
   json["devices"] = Json::array();
   for (const LedgerRow& row : ledger(heap)) json["devices"].push_back(device_json(row));
+  json["handles"] = Json::array();
+  for (const HandleRow& row : handle_counts(heap)) {
+    json["handles"].push_back({{"device", row.device}, {"kind", to_string(row.kind)}, {"live", row.live}, {"made", row.made}});
+  }
   json["findings"] = Json::array();
   for (const Finding& finding : reported.findings) {
     if (is_selected(options.selection, heap, finding)) json["findings"].push_back(finding_json(heap, finding));

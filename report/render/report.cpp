@@ -21,7 +21,7 @@ uint64_t bytes_at(const Site& site, Moment moment) { return moment == Moment::kP
 uint64_t blocks_at(const Site& site, Moment moment) { return moment == Moment::kPeak ? site.peak_blocks : site.end_blocks; }
 
 bool is_selected(const Selection& wanted, const Heap& heap, const Finding& finding) {
-  return finding.bytes >= wanted.min_bytes && (!wanted.kind || *wanted.kind == finding.kind) &&
+  return (finding.bytes >= wanted.min_bytes || is_handle(finding.kind)) && (!wanted.kind || *wanted.kind == finding.kind) &&
          is_selected_space(wanted, heap, finding.space);
 }
 

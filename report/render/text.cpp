@@ -43,6 +43,7 @@ void write_process(TextContext& context, const ReportedProcess& process) {
   write_verdict(context, process, findings);
   for (const Finding* finding : findings) write_finding(context, process.heap, *finding);
   write_ledger(context, process.heap);
+  write_handles(context, process.heap);
   write_top_sites(context, process.heap);
   write_unseen(context, process.heap);
 }

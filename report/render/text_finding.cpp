@@ -32,14 +32,19 @@ Verdict verdict(Severity severity) {
 std::string where_text(const Heap& heap, const Finding& finding) {
   if (finding.space < 0 || static_cast<size_t>(finding.space) >= heap.spaces.size()) return "";
   const Space& space = heap.spaces[finding.space];
+  if (is_handle(finding.kind)) return fmt::format(", {}s on {}", noun_of(finding.kind), device_name(space));
   std::string layer = space.layer == Layer::kPytorch ? "PyTorch tensors" : fmt::format("{} memory", to_string(finding.kind));
   return fmt::format(", {} on {}", layer, device_name(space));
+}
+
+std::string blocks_text(const Finding& finding) {
+  return count_text(finding.blocks, is_handle(finding.kind) ? noun_of(finding.kind) : "block");
 }
 
 std::string amount_text(const Finding& finding) {
   std::string text;
   if (finding.bytes != 0) text = size_text(static_cast<double>(finding.bytes));
-  if (finding.blocks != 0) text += fmt::format("{}{}", text.empty() ? "" : " in ", count_text(finding.blocks, "block"));
+  if (finding.blocks != 0) text += fmt::format("{}{}", text.empty() ? "" : " in ", blocks_text(finding));
   if (finding.bytes_per_step > 0) text += fmt::format(", {} more each step", size_text(finding.bytes_per_step));
   if (!text.empty() && finding.last_step != 0) {
     text += finding.first_step == finding.last_step ? fmt::format(", all in step {}", finding.last_step)
@@ -95,12 +100,16 @@ std::string site_text(const Heap& heap, const FindingSite& of) {
   const Site* site = find_site(heap, of.site);
   std::vector<std::string> parts;
   if (of.bytes != 0 || of.blocks != 0) {
-    parts.push_back(fmt::format("{} in {}", size_text(static_cast<double>(of.bytes)), count_text(of.blocks, "block")));
+    const bool handle = site != nullptr && is_handle(site->kind);
+    const std::string count = count_text(of.blocks, handle ? noun_of(site->kind) : "block");
+    parts.push_back(handle ? count : fmt::format("{} in {}", size_text(static_cast<double>(of.bytes)), count));
   }
   if (!of.category.empty() && of.category != "other") parts.push_back(printable(of.category));
   if (of.allocations != 0) {
+    const bool handle = site != nullptr && is_handle(site->kind);
+    const std::string_view made = handle ? "made" : "allocated", unmade = handle ? "destroyed" : "freed";
     uint64_t frees = site != nullptr ? frees_while_working(*site) : of.frees;
-    parts.push_back(fmt::format("{} allocated, {} freed", of.allocations, frees == 0 ? "none" : std::to_string(frees)));
+    parts.push_back(fmt::format("{} {}, {} {}", of.allocations, made, frees == 0 ? "none" : std::to_string(frees), unmade));
   }
   if (site != nullptr && !site->api.empty()) parts.push_back("by " + printable(site->api));
   if (site != nullptr && site->overflow) parts.push_back("all stacks beyond the bound on distinct stacks");
@@ -112,7 +121,7 @@ std::string site_text(const Heap& heap, const FindingSite& of) {
 void write_sites(TextContext& context, const Heap& heap, const Finding& finding) {
   if (finding.sites.empty()) return;
   context.page.blank();
-  context.page.line("  " + context.page.styled(Style::kBold, finding.sites[0].site == 0 ? "Where" : "Allocated by"));
+  context.page.line("  " + context.page.styled(Style::kBold, finding.sites[0].site == 0 ? "Where" : is_handle(finding.kind) ? "Made by" : "Allocated by"));
   size_t shown = std::min(finding.sites.size(), kMaxSites);
   for (size_t i = 0; i < shown; ++i) {
     std::string text = site_text(heap, finding.sites[i]);

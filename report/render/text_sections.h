@@ -16,6 +16,7 @@ struct TextContext {
 void write_process_heading(TextContext&, const ReportedProcess&);
 void write_finding(TextContext&, const Heap&, const Finding&);
 void write_ledger(TextContext&, const Heap&);
+void write_handles(TextContext&, const Heap&);
 void write_top_sites(TextContext&, const Heap&);
 void write_unseen(TextContext&, const Heap&);
 

@@ -165,6 +165,20 @@ void write_ledger(TextContext& context, const Heap& heap) {
   }
 }
 
+void write_handles(TextContext& context, const Heap& heap) {
+  std::map<std::string, std::string> of_device;
+  for (const HandleRow& row : handle_counts(heap)) {
+    std::string& text = of_device[row.device];
+    if (row.live != 0) text += (text.empty() ? "" : ", ") + count_text(row.live, noun_of(row.kind));
+  }
+  for (const auto& [device, text] : of_device) {
+    const bool shown = context.options.selection.device.empty() || context.options.selection.device == device;
+    if (text.empty() || !shown) continue;
+    write_heading(context.page, "Handles on " + device + " at the end, whose memory is not in these sums");
+    context.page.paragraph("  ", text);
+  }
+}
+
 void write_top_sites(TextContext& context, const Heap& heap) {
   for (const Space& space : heap.spaces) {
     if (!is_shown(context.options.selection, space)) continue;

@@ -9,6 +9,7 @@ import os
 import pathlib
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -23,6 +24,11 @@ PROGRAMS = ROOT / "tests/e2e/programs"
 SAMPLES = ROOT / "samples"
 TORCH_PYTHON = os.environ.get("TORCH_PYTHON", "/usr/bin/python3")  # Debian's: the one that python3-torch serves
 TIMEOUT_S = 300
+
+
+# Whoever started us may have ignored signals (nohup, a shell's background job), and what is ignored stays so in the programs.
+for number in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM):
+    signal.signal(number, signal.SIG_DFL)
 
 
 class Skip(Exception):

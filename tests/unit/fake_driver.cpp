@@ -38,6 +38,8 @@ FAKE(cuArray3DCreate_v2, (CUarray * address, const CUDA_ARRAY3D_DESCRIPTOR_v2*),
 FAKE(cuArrayDestroy, (CUarray), return fake_result;)
 FAKE(cuCtxDestroy_v2, (CUcontext), return fake_result;)
 FAKE(cuDevicePrimaryCtxRelease_v2, (CUdevice), return fake_result;)
+FAKE(cuStreamCreate, (CUstream * address, unsigned), ALLOCATES((CUstream)0x8000))
+FAKE(cuStreamDestroy_v2, (CUstream), return fake_result;)
 FAKE(cuMemCreate, (CUmemGenericAllocationHandle*, size_t, const CUmemAllocationProp*, unsigned long long), return fake_result;)
 
 FAKE(cuCtxGetCurrent, (CUcontext * context), ANSWERS(context, (CUcontext)0xc0))

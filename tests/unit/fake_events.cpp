@@ -22,7 +22,7 @@ namespace {
 char lines[1 << 16];
 size_t length;
 bool device_told;
-thread_local FreeFamily freeing;
+thread_local const char* freeing;
 std::atomic<long> torch_blocks, torch_bytes, torch_reports;  // live, live, ever
 
 __attribute__((format(printf, 1, 2))) void say(const char* format, ...) {
@@ -34,7 +34,8 @@ __attribute__((format(printf, 1, 2))) void say(const char* format, ...) {
 }
 
 const char* name(format::Kind kind) {
-  static const char* const kNames[] = {"none", "device", "stream", "managed", "array", "mipmapped", "pinned", "registered", "cpu"};
+  static const char* const kNames[] = {"none", "device", "stream", "managed", "array", "mipmapped", "pinned", "registered", "cpu",
+                                       "stream", "event", "graph", "exec", "module", "library", "texture", "surface", "pool"};
   return kNames[static_cast<int>(kind)];
 }
 
@@ -63,11 +64,18 @@ void driver_refused(const RefusedAllocation& refused) {
   say("%s: refused %s device %d size %lu result %d%s\n", api(), name(refused.kind), refused.device, refused.size, refused.result,
       refused.out_of_memory ? " out of memory" : "");
 }
-PendingFree::PendingFree(uint64_t address, FreeFamily family) : address_(address) {
-  freeing = family;
-  say("%s: frees %s %lx\n", api(), name(family), address);
+void driver_handle_created(const DriverHandle& handle) {
+  say("%s: %s device %d handle %lx owner %lx\n", api(), name(handle.kind), handle.device, handle.handle, handle.owner);
 }
-void PendingFree::finish(int result) { say("%s: freed %s %lx result %d\n", api(), name(freeing), address_, result); }
+PendingFree::PendingFree(uint64_t address, FreeFamily family) : address_(address), layer_(format::Layer::kDriver) {
+  freeing = name(family);
+  say("%s: frees %s %lx\n", api(), freeing, address);
+}
+PendingFree::PendingFree(uint64_t handle, format::Kind kind) : address_(handle), layer_(format::Layer::kHandles) {
+  freeing = name(kind);
+  say("%s: destroys %s %lx\n", api(), freeing, handle);
+}
+void PendingFree::finish(int result) { say("%s: freed %s %lx result %d\n", api(), freeing, address_, result); }
 void driver_context_gone(int device, uint64_t context) { say("%s: gone device %d context %lx\n", api(), device, context); }
 bool device_described(int) { return device_told; }
 void describe_device(int device, const char* text, uint64_t total_bytes) {

@@ -111,6 +111,24 @@ TEST_F(HooksTest, allocation_and_free_are_recorded_around_the_call) {
             "cuMemFree: freed device 2000 result 0\n");
 }
 
+TEST_F(HooksTest, handles_are_recorded_around_the_calls) {
+  CUstream stream = nullptr;
+  EXPECT_EQ(symbol<decltype(cuStreamCreate)>(cuda, "cuStreamCreate")(&stream, 0), CUDA_SUCCESS);
+  EXPECT_EQ(errno, 77);
+  symbol<decltype(cuStreamDestroy_v2)>(cuda, "cuStreamDestroy_v2")(stream);
+  EXPECT_EQ(events(),
+            "cuStreamCreate: stream device 1 handle 8000 owner c0\n"
+            "-: destroys stream 8000\n"
+            "-: freed stream 8000 result 0\n");
+}
+
+TEST_F(HooksTest, a_handle_that_could_not_be_made_is_none) {
+  result = CUDA_ERROR_OUT_OF_MEMORY;
+  CUstream stream = nullptr;
+  EXPECT_EQ(symbol<decltype(cuStreamCreate)>(cuda, "cuStreamCreate")(&stream, 0), CUDA_ERROR_OUT_OF_MEMORY);
+  EXPECT_EQ(events(), "");
+}
+
 TEST_F(HooksTest, errno_is_the_real_calls) {
   errno = 0;
   alloc(&address, 100);

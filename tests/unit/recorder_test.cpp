@@ -187,10 +187,10 @@ TEST(Recorder, an_address_may_be_allocated_again_before_its_free_has_returned) {
   allocate(capture, 1, 64, 1000);
   const TakenBlock taken = take_block(capture.recorder(), 64, kAnyDeviceKind);
   allocate(capture, 2, 64, 50);
-  give_up(capture.recorder(), taken);
+  give_up(capture.recorder(), taken, 0);
   EXPECT_EQ(live_blocks(capture), (std::map<uint64_t, uint64_t>{{64, 50}}));
   EXPECT_EQ(capture.at<Space>(kSpaces, 1).live_bytes, 50u);
-  give_up(capture.recorder(), take_block(capture.recorder(), 64, kAnyDeviceKind));
+  give_up(capture.recorder(), take_block(capture.recorder(), 64, kAnyDeviceKind), 0);
   EXPECT_TRUE(live_blocks(capture).empty());
 }
 
@@ -200,7 +200,7 @@ TEST(Recorder, a_context_may_go_while_a_free_of_its_block_is_on_its_way) {
   const TakenBlock taken = take_block(capture.recorder(), 64, kAnyDeviceKind);
   EXPECT_EQ(drop_context(capture.recorder(), 0, 0xc1).bytes, 1000u);
   put_back(capture.recorder(), taken);
-  give_up(capture.recorder(), taken);
+  give_up(capture.recorder(), taken, 0);
   EXPECT_TRUE(live_blocks(capture).empty());
   EXPECT_EQ(capture.at<Space>(kSpaces, 1).frees, 1u);
   EXPECT_EQ(capture.at<Space>(kSpaces, 1).live_bytes, 0u);
@@ -229,7 +229,7 @@ TEST(Recorder, a_pinned_pointer_given_to_cudaFree_stays_live) {
 TEST(Recorder, a_second_free_is_known_as_such) {
   ScratchCapture capture;
   allocate(capture, 9, 64, 1000);
-  give_up(capture.recorder(), take_block(capture.recorder(), 64, kAnyDeviceKind));
+  give_up(capture.recorder(), take_block(capture.recorder(), 64, kAnyDeviceKind), 0);
   const AddressHistory history = history_of(capture.recorder(), 64);
   EXPECT_FALSE(history.live);
   EXPECT_EQ(history.site, 1u);
@@ -246,6 +246,37 @@ TEST(Recorder, a_context_takes_its_memory_but_not_the_pools) {
   EXPECT_EQ(live_blocks(capture), (std::map<uint64_t, uint64_t>{{128, 20}, {256, 40}}));
   EXPECT_EQ(drop_context(capture.recorder(), 0, 0).bytes, 20u);
   EXPECT_EQ(live_blocks(capture), (std::map<uint64_t, uint64_t>{{256, 40}}));
+}
+
+constexpr SpaceKey kHandlesOfGpu = {Layer::kHandles, Memory::kDevice, 0};
+
+TEST(Recorder, handles_of_different_kinds_may_have_one_value) {
+  ScratchCapture capture;
+  allocate(capture, 1, 1, 1, kHandlesOfGpu, 0xc1, Kind::kTexture);
+  allocate(capture, 2, 1, 1, kHandlesOfGpu, 0xc1, Kind::kSurface);
+  allocate(capture, 3, 1, 1, kGpu, 0xc1);
+  EXPECT_EQ(take_handle(capture.recorder(), 1, Kind::kStream).block, 0u);
+  give_up(capture.recorder(), take_handle(capture.recorder(), 1, Kind::kTexture), 0);
+  EXPECT_EQ(capture.at<Site>(kSites, 1).live_blocks, 0u);
+  EXPECT_EQ(capture.at<Site>(kSites, 2).live_blocks, 1u);
+  EXPECT_EQ(capture.at<Site>(kSites, 3).live_blocks, 1u);
+}
+
+TEST(Recorder, a_context_takes_its_streams_but_not_graphs) {
+  ScratchCapture capture;
+  allocate(capture, 1, 64, 1, kHandlesOfGpu, 0xc1, Kind::kStream);
+  allocate(capture, 2, 128, 1, kHandlesOfGpu, 0xc1, Kind::kGraph);
+  EXPECT_EQ(drop_context(capture.recorder(), 0, 0xc1).bytes, 0u) << "handles are no bytes";
+  EXPECT_EQ(capture.at<Site>(kSites, 1).live_blocks, 0u);
+  EXPECT_EQ(capture.at<Site>(kSites, 2).live_blocks, 1u);
+}
+
+TEST(Recorder, time_in_the_driver_is_summed_by_site) {
+  ScratchCapture capture;
+  Allocation allocation = {kGpu, Kind::kDevice, 64, 1000, 0, "cudaMalloc", 1, 0, 500};
+  record_allocation(capture.recorder(), allocation);
+  give_up(capture.recorder(), take_block(capture.recorder(), 64, kAnyDeviceKind), 250);
+  EXPECT_EQ(capture.at<Site>(kSites, 1).driver_ns, 750u);
 }
 
 TEST(Recorder, what_teardown_frees_is_kept_as_a_survivor) {

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "report/diagnose/diagnose.h"
@@ -10,9 +11,10 @@
 namespace vramtrack {
 
 // "id/severity" of all findings, worst first, parted by blanks; a failed comparison reads like a report.
-inline std::string said(const Heap& heap) {
+inline std::string said(const Heap& heap, std::string_view except_for = "") {
   std::string text;
   for (const Finding& finding : diagnose(heap)) {
+    if (finding.id == except_for) continue;
     text += (text.empty() ? "" : " ") + finding.id + "/" + std::string(to_string(finding.severity));
   }
   return text;

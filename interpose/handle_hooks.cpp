@@ -1,0 +1,173 @@
+// The wrappers of what takes device memory without an allocation call: streams, events, graphs, modules, textures, pools.
+//
+// Every one lends its name and tells of the handle it made or destroys; see driver_hooks.cpp for what all wrappers have in common.
+#include "interpose/driver_calls.h"
+
+using namespace vramtrack;
+using format::Kind;
+
+extern "C" {
+
+// --- streams and events ----------------------------------------------------------------------------------------------------
+
+CUresult CUDAAPI cuStreamCreate(CUstream* stream, unsigned flags) {
+  const Call call("cuStreamCreate", VRAMTRACK_CALL_SITE);
+  return made(Kind::kStream, VRAMTRACK_REAL(cuStreamCreate)(stream, flags), stream);
+}
+
+CUresult CUDAAPI cuStreamCreateWithPriority(CUstream* stream, unsigned flags, int priority) {
+  const Call call("cuStreamCreateWithPriority", VRAMTRACK_CALL_SITE);
+  return made(Kind::kStream, VRAMTRACK_REAL(cuStreamCreateWithPriority)(stream, flags, priority), stream);
+}
+
+CUresult CUDAAPI cuStreamDestroy(CUstream stream) {
+  return destroyed(Kind::kStream, stream, VRAMTRACK_REAL(cuStreamDestroy));
+}
+
+CUresult CUDAAPI cuStreamDestroy_v2(CUstream stream) {
+  return destroyed(Kind::kStream, stream, VRAMTRACK_REAL(cuStreamDestroy_v2));
+}
+
+CUresult CUDAAPI cuEventCreate(CUevent* event, unsigned flags) {
+  const Call call("cuEventCreate", VRAMTRACK_CALL_SITE);
+  return made(Kind::kEvent, VRAMTRACK_REAL(cuEventCreate)(event, flags), event);
+}
+
+CUresult CUDAAPI cuEventDestroy(CUevent event) { return destroyed(Kind::kEvent, event, VRAMTRACK_REAL(cuEventDestroy)); }
+
+CUresult CUDAAPI cuEventDestroy_v2(CUevent event) {
+  return destroyed(Kind::kEvent, event, VRAMTRACK_REAL(cuEventDestroy_v2));
+}
+
+// --- graphs ----------------------------------------------------------------------------------------------------------------
+
+CUresult CUDAAPI cuGraphCreate(CUgraph* graph, unsigned flags) {
+  const Call call("cuGraphCreate", VRAMTRACK_CALL_SITE);
+  return made(Kind::kGraph, VRAMTRACK_REAL(cuGraphCreate)(graph, flags), graph);
+}
+
+CUresult CUDAAPI cuGraphClone(CUgraph* graph, CUgraph original) {
+  const Call call("cuGraphClone", VRAMTRACK_CALL_SITE);
+  return made(Kind::kGraph, VRAMTRACK_REAL(cuGraphClone)(graph, original), graph);
+}
+
+// Capturing into a graph that was there before (cuStreamBeginCaptureToGraph) answers that one: it stays one record.
+CUresult CUDAAPI cuStreamEndCapture(CUstream stream, CUgraph* graph) {
+  const Call call("cuStreamEndCapture", VRAMTRACK_CALL_SITE);
+  return made(Kind::kGraph, VRAMTRACK_REAL(cuStreamEndCapture)(stream, graph), graph);
+}
+
+CUresult CUDAAPI cuStreamEndCapture_ptsz(CUstream stream, CUgraph* graph) {
+  const Call call("cuStreamEndCapture", VRAMTRACK_CALL_SITE);
+  return made(Kind::kGraph, VRAMTRACK_REAL(cuStreamEndCapture_ptsz)(stream, graph), graph);
+}
+
+CUresult CUDAAPI cuGraphDestroy(CUgraph graph) { return destroyed(Kind::kGraph, graph, VRAMTRACK_REAL(cuGraphDestroy)); }
+
+CUresult CUDAAPI cuGraphInstantiate(CUgraphExec* exec, CUgraph graph, CUgraphNode* node, char* log, size_t size) {
+  const Call call("cuGraphInstantiate", VRAMTRACK_CALL_SITE);
+  return made(Kind::kGraphExec, VRAMTRACK_REAL(cuGraphInstantiate)(exec, graph, node, log, size), exec);
+}
+
+CUresult CUDAAPI cuGraphInstantiate_v2(CUgraphExec* exec, CUgraph graph, CUgraphNode* node, char* log, size_t size) {
+  const Call call("cuGraphInstantiate", VRAMTRACK_CALL_SITE);
+  return made(Kind::kGraphExec, VRAMTRACK_REAL(cuGraphInstantiate_v2)(exec, graph, node, log, size), exec);
+}
+
+CUresult CUDAAPI cuGraphInstantiateWithFlags(CUgraphExec* exec, CUgraph graph, unsigned long long flags) {
+  const Call call("cuGraphInstantiate", VRAMTRACK_CALL_SITE);
+  return made(Kind::kGraphExec, VRAMTRACK_REAL(cuGraphInstantiateWithFlags)(exec, graph, flags), exec);
+}
+
+CUresult CUDAAPI cuGraphInstantiateWithParams(CUgraphExec* exec, CUgraph graph, CUDA_GRAPH_INSTANTIATE_PARAMS* parameters) {
+  const Call call("cuGraphInstantiateWithParams", VRAMTRACK_CALL_SITE);
+  return made(Kind::kGraphExec, VRAMTRACK_REAL(cuGraphInstantiateWithParams)(exec, graph, parameters), exec);
+}
+
+CUresult CUDAAPI cuGraphInstantiateWithParams_ptsz(CUgraphExec* exec, CUgraph graph, CUDA_GRAPH_INSTANTIATE_PARAMS* parameters) {
+  const Call call("cuGraphInstantiateWithParams", VRAMTRACK_CALL_SITE);
+  return made(Kind::kGraphExec, VRAMTRACK_REAL(cuGraphInstantiateWithParams_ptsz)(exec, graph, parameters), exec);
+}
+
+CUresult CUDAAPI cuGraphExecDestroy(CUgraphExec exec) {
+  return destroyed(Kind::kGraphExec, exec, VRAMTRACK_REAL(cuGraphExecDestroy));
+}
+
+// --- code ------------------------------------------------------------------------------------------------------------------
+
+CUresult CUDAAPI cuModuleLoad(CUmodule* module, const char* path) {
+  const Call call("cuModuleLoad", VRAMTRACK_CALL_SITE);
+  return made(Kind::kModule, VRAMTRACK_REAL(cuModuleLoad)(module, path), module);
+}
+
+CUresult CUDAAPI cuModuleLoadData(CUmodule* module, const void* image) {
+  const Call call("cuModuleLoadData", VRAMTRACK_CALL_SITE);
+  return made(Kind::kModule, VRAMTRACK_REAL(cuModuleLoadData)(module, image), module);
+}
+
+CUresult CUDAAPI cuModuleLoadDataEx(CUmodule* module, const void* image, unsigned count, CUjit_option* options, void** values) {
+  const Call call("cuModuleLoadDataEx", VRAMTRACK_CALL_SITE);
+  return made(Kind::kModule, VRAMTRACK_REAL(cuModuleLoadDataEx)(module, image, count, options, values), module);
+}
+
+CUresult CUDAAPI cuModuleLoadFatBinary(CUmodule* module, const void* binary) {
+  const Call call("cuModuleLoadFatBinary", VRAMTRACK_CALL_SITE);
+  return made(Kind::kModule, VRAMTRACK_REAL(cuModuleLoadFatBinary)(module, binary), module);
+}
+
+CUresult CUDAAPI cuModuleUnload(CUmodule module) { return destroyed(Kind::kModule, module, VRAMTRACK_REAL(cuModuleUnload)); }
+
+CUresult CUDAAPI cuLibraryLoadData(CUlibrary* library, const void* code, CUjit_option* jit, void** jit_values, unsigned jit_count,
+                                   CUlibraryOption* options, void** values, unsigned count) {
+  const Call call("cuLibraryLoadData", VRAMTRACK_CALL_SITE);
+  const auto real = VRAMTRACK_REAL(cuLibraryLoadData);
+  return made(Kind::kLibrary, real(library, code, jit, jit_values, jit_count, options, values, count), library);
+}
+
+CUresult CUDAAPI cuLibraryLoadFromFile(CUlibrary* library, const char* path, CUjit_option* jit, void** jit_values,
+                                       unsigned jit_count, CUlibraryOption* options, void** values, unsigned count) {
+  const Call call("cuLibraryLoadFromFile", VRAMTRACK_CALL_SITE);
+  const auto real = VRAMTRACK_REAL(cuLibraryLoadFromFile);
+  return made(Kind::kLibrary, real(library, path, jit, jit_values, jit_count, options, values, count), library);
+}
+
+CUresult CUDAAPI cuLibraryUnload(CUlibrary library) {
+  return destroyed(Kind::kLibrary, library, VRAMTRACK_REAL(cuLibraryUnload));
+}
+
+// --- textures, surfaces, pools ---------------------------------------------------------------------------------------------
+
+CUresult CUDAAPI cuTexObjectCreate(CUtexObject* texture, const CUDA_RESOURCE_DESC* resource, const CUDA_TEXTURE_DESC* description,
+                                   const CUDA_RESOURCE_VIEW_DESC* view) {
+  const Call call("cuTexObjectCreate", VRAMTRACK_CALL_SITE);
+  return made(Kind::kTexture, VRAMTRACK_REAL(cuTexObjectCreate)(texture, resource, description, view), texture);
+}
+
+CUresult CUDAAPI cuTexObjectDestroy(CUtexObject texture) {
+  return destroyed(Kind::kTexture, texture, VRAMTRACK_REAL(cuTexObjectDestroy));
+}
+
+CUresult CUDAAPI cuSurfObjectCreate(CUsurfObject* surface, const CUDA_RESOURCE_DESC* resource) {
+  const Call call("cuSurfObjectCreate", VRAMTRACK_CALL_SITE);
+  return made(Kind::kSurface, VRAMTRACK_REAL(cuSurfObjectCreate)(surface, resource), surface);
+}
+
+CUresult CUDAAPI cuSurfObjectDestroy(CUsurfObject surface) {
+  return destroyed(Kind::kSurface, surface, VRAMTRACK_REAL(cuSurfObjectDestroy));
+}
+
+CUresult CUDAAPI cuMemPoolCreate(CUmemoryPool* pool, const CUmemPoolProps* properties) {
+  const Call call("cuMemPoolCreate", VRAMTRACK_CALL_SITE);
+  return made(Kind::kMemoryPool, VRAMTRACK_REAL(cuMemPoolCreate)(pool, properties), pool);
+}
+
+CUresult CUDAAPI cuMemPoolDestroy(CUmemoryPool pool) {
+  return destroyed(Kind::kMemoryPool, pool, VRAMTRACK_REAL(cuMemPoolDestroy));
+}
+
+// Their own names, whatever another preloaded library does with the exported ones; see driver_hooks.cpp.
+#define HANDLE_HOOK(name) \
+  __attribute__((visibility("hidden"), alias(#name), copy(name))) decltype(name) vramtrack_##name;
+#include "interpose/hooks.def"
+
+}  // extern "C"

@@ -1,0 +1,124 @@
+// Are streams, events, graphs or modules made again and again and never destroyed? Each holds device memory that no allocation
+// call shows.
+//
+// The look-alike is a set of them made at the start and used for the whole run: a stream for each worker, an event for each
+// slot. Those are made back to back, and something else follows.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+#include "report/categories.h"
+#include "report/diagnose/families.h"
+#include "report/diagnose/survivors.h"
+#include "report/diagnose/wording.h"
+
+namespace vramtrack {
+namespace {
+
+constexpr uint64_t kFewestHandles = 16;
+constexpr uint64_t kManyBackToBack = 1000;  // more than anybody makes in advance
+constexpr uint64_t kSureHandles = 50;
+
+using Group = std::vector<const Site*>;  // of one kind, made in one function
+
+bool is_growing(const Site& site) { return growth_of(site).shape == Shape::kRising; }
+
+std::vector<Group> growing_groups(const Heap& heap) {
+  std::map<std::pair<std::string, Kind>, Group> groups;
+  for (const Site& site : heap.handles.sites) {
+    if (is_growing(site)) groups[{function_key(heap, site), site.kind}].push_back(&site);
+  }
+  std::vector<Group> list;
+  for (auto& [key, group] : groups) list.push_back(std::move(group));
+  return list;
+}
+
+uint64_t count_of(const Group& group) {
+  uint64_t count = 0;
+  for (const Site* site : group) count += site->end_blocks;
+  return count;
+}
+
+bool are_made_for_the_run(const Heap& heap, const Group& group) {
+  if (std::ranges::any_of(group, [&](const Site* site) { return is_used_long_after(heap, *site); })) return true;
+  return density(births_of(group)) > kBackToBack && count_of(group) < kManyBackToBack;
+}
+
+std::string_view destroyer(Kind kind) {
+  switch (kind) {
+    case Kind::kStream: return "cudaStreamDestroy";
+    case Kind::kEvent: return "cudaEventDestroy";
+    case Kind::kGraph: return "cudaGraphDestroy";
+    case Kind::kGraphExec: return "cudaGraphExecDestroy";
+    case Kind::kModule: return "cuModuleUnload";
+    case Kind::kLibrary: return "cudaLibraryUnload";
+    case Kind::kTexture: return "cudaDestroyTextureObject";
+    case Kind::kSurface: return "cudaDestroySurfaceObject";
+    case Kind::kMemoryPool: return "cudaMemPoolDestroy";
+    default: return "its destroy function";
+  }
+}
+
+// Handles of the same function that are destroyed each time: this kind was forgotten.
+std::string siblings_text(const Heap& heap, const Site& leaking) {
+  for (const Site& site : heap.handles.sites) {
+    const bool destroyed = site.allocations > 2 && site.frees + 1 >= site.allocations;
+    if (destroyed && site.kind != leaking.kind && function_key(heap, site) == function_key(heap, leaking)) {
+      return fmt::format("the {}s of the same function are destroyed each time: this one is forgotten", noun_of(site.kind));
+    }
+  }
+  return "";
+}
+
+// The memory of the device the handles belong to, by which a finding says where it is.
+int memory_of_device(const Heap& heap, const Site& handle) {
+  const int device = heap.handles.spaces[handle.space].device;
+  const auto at = std::ranges::find_if(heap.spaces, [&](const Space& space) {
+    return space.layer == Layer::kDriver && space.memory == Memory::kDevice && space.device == device;
+  });
+  return at == heap.spaces.end() ? -1 : static_cast<int>(at - heap.spaces.begin());
+}
+
+Finding handle_leak(const Heap& heap, Group group) {
+  std::ranges::stable_sort(group, std::greater<>(), &Site::end_blocks);
+  const Site& first = *group.front();
+  Finding finding;
+  finding.id = "handle-leak";
+  finding.severity = Severity::kLeak;
+  finding.kind = first.kind;
+  finding.space = memory_of_device(heap, first);
+  finding.first_step = first.first_step;
+  uint64_t made = 0, destroyed = 0;
+  for (const Site* site : group) {
+    made += site->allocations;
+    destroyed += site->allocations - site->end_blocks;
+    finding.blocks += site->end_blocks;
+    finding.first_step = std::min(finding.first_step, site->first_step);
+    finding.last_step = std::max(finding.last_step, site->last_step);
+    finding.sites.push_back({site->id, site->stack, 0, site->end_blocks, site->allocations, site->frees, ""});
+  }
+  finding.confidence = finding.blocks >= kSureHandles ? Confidence::kHigh : Confidence::kMedium;
+  const std::string place = place_text(heap, first.stack);
+  finding.title = fmt::format("{} made at {} {} never destroyed", count_text(finding.blocks, noun_of(first.kind)), place,
+                              finding.blocks == 1 ? "is" : "are");
+  finding.evidence = {fmt::format("{} made, {} destroyed, and their number was still rising when the work ended", made, destroyed)};
+  if (std::string forgotten = siblings_text(heap, first); !forgotten.empty()) finding.evidence.push_back(std::move(forgotten));
+  finding.evidence.push_back("each holds memory of the device and of the host that no allocation shows");
+  finding.advice = fmt::format("Make it once outside the loop and use it again, or give what {} makes an owner that calls `{}` on "
+                               "every way out.", place, destroyer(first.kind));
+  return finding;
+}
+
+}  // namespace
+
+std::vector<Finding> find_handle_leaks(Examination& exam) {
+  std::vector<Finding> found;
+  for (const Group& group : growing_groups(exam.heap)) {
+    if (count_of(group) < kFewestHandles || are_made_for_the_run(exam.heap, group)) continue;
+    found.push_back(handle_leak(exam.heap, group));
+  }
+  return found;
+}
+
+}  // namespace vramtrack
