@@ -58,6 +58,7 @@ enum class Kind : uint8_t {
   kPinned,         // cuMemHostAlloc, cuMemAllocHost
   kRegistered,     // cuMemHostRegister: the program's own memory, page-locked
   kCpu,            // a framework's block in pageable host memory
+  kGraphMemory,    // an allocation node of a graph that was launched
   // Handles. The address is the handle.
   kStream,
   kEvent,

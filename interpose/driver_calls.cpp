@@ -51,11 +51,15 @@ PendingAllocation::PendingAllocation(format::Kind kind, uint64_t size) : kind_(k
 }
 
 CUresult PendingAllocation::finish_on_stream(CUresult result, const CUdeviceptr* address, CUmemoryPool pool, CUstream stream,
-                                      DefaultStream default_stream) const {
+                                             DefaultStream default_stream) const {
   if (result != CUDA_SUCCESS) {
     refused(result);
-  } else if (wanted_ && address && *address && !is_capturing(stream, default_stream)) {
-    record(*address, size_, pool ? reinterpret_cast<uint64_t>(pool) : current_pool(device_));
+  } else if (wanted_ && address && *address) {
+    if (is_capturing(stream, default_stream)) {
+      graph_node_added({0, *address, size_, device_});
+    } else {
+      record(*address, size_, pool ? reinterpret_cast<uint64_t>(pool) : current_pool(device_));
+    }
   }
   return result;
 }

@@ -44,7 +44,7 @@ class PendingAllocation {
     return result;
   }
 
-  // Stream-ordered: `pool` 0 means the device's current one. Nothing is recorded if the stream is capturing.
+  // Stream-ordered: `pool` 0 means the device's current one. While the stream is capturing it is a graph's node.
   CUresult finish_on_stream(CUresult result, const CUdeviceptr* address, CUmemoryPool pool, CUstream stream,
                             DefaultStream default_stream) const;
 

@@ -35,7 +35,7 @@ uint32_t bit(Kind kind) { return 1u << static_cast<uint32_t>(kind); }
 
 uint32_t kinds_of(FreeFamily family) {
   switch (family) {
-    case FreeFamily::kDeviceMemory: return bit(Kind::kDevice) | bit(Kind::kStreamOrdered) | bit(Kind::kManaged);
+    case FreeFamily::kDeviceMemory: return bit(Kind::kDevice) | bit(Kind::kStreamOrdered) | bit(Kind::kManaged) | bit(Kind::kGraphMemory);
     case FreeFamily::kPinned: return bit(Kind::kPinned);
     case FreeFamily::kRegistered: return bit(Kind::kRegistered);
     case FreeFamily::kArray: return bit(Kind::kArray);
@@ -85,7 +85,10 @@ Origin origin_of(Recording& r, CallSite site, Backward backward) {
   return {take_stack(r.stacks, *thread, site, backward), thread->id};
 }
 
-Origin driver_origin(Recording& r) { return origin_of(r, Call::outermost().site, Backward::kNone); }
+Origin driver_origin(Recording& r) {
+  if (!Call::outermost().api) return {};
+  return origin_of(r, Call::outermost().site, Backward::kNone);
+}
 
 // A Python program's work is over when its interpreter starts to finalise: from then on it frees everything it still holds.
 void notice_end_of_work(Recording& r) {
@@ -192,6 +195,54 @@ void PendingFree::finish(int result) {
   }
   if (block_) put_back(r->recorder, taken);
   if (layer_ == Layer::kDriver && blames_the_pointer(result)) note_invalid_free(*r, address_, result);
+}
+
+// --- graphs -------------------------------------------------------------------------------------------------------------
+
+void graph_node_added(const GraphNodeReport& report) {
+  OwnWork work;
+  Recording* r = work.entered() && report.address ? recording_for_event() : nullptr;
+  if (!r) return;
+  GraphNode node = {report.address, report.size, Call::outermost().api, 0, 0, report.device, false, 0, 0};
+  if (report.size) {
+    const Origin origin = driver_origin(*r);
+    node.stack = origin.stack.id;
+    node.thread = origin.thread;
+  } else if (const ThreadState* thread = thread_state(r->epoch)) {
+    node.thread = thread->id;  // by which a captured one is found again
+  }
+  add_graph_node(r->graphs, report.graph, node);
+}
+
+void graph_captured(uint64_t graph) {
+  OwnWork work;
+  Recording* r = work.entered() ? present_recording() : nullptr;
+  ThreadState* thread = r ? thread_state(r->epoch) : nullptr;
+  if (thread) end_graph_capture(r->graphs, thread->id, graph);
+}
+
+void graph_copied(uint64_t copy, uint64_t graph) {
+  OwnWork work;
+  if (Recording* r = work.entered() ? present_recording() : nullptr) copy_graph_nodes(r->graphs, copy, graph);
+}
+
+void graph_gone(uint64_t graph_or_instance) {
+  OwnWork work;
+  if (Recording* r = work.entered() ? present_recording() : nullptr) forget_graph(r->graphs, graph_or_instance);
+}
+
+void graph_launched(uint64_t instance) {
+  OwnWork work;
+  Recording* r = work.entered() ? present_recording() : nullptr;
+  if (!r) return;
+  for_each_effect(r->graphs, instance, [&](const GraphNode& node) {
+    if (node.size) {
+      record_allocation(r->recorder, {driver_space(Kind::kGraphMemory, node.device), Kind::kGraphMemory, node.address, node.size, 0,
+                                      node.api, node.stack, node.thread});
+    } else if (const TakenBlock taken = take_block(r->recorder, node.address, kinds_of(FreeFamily::kDeviceMemory)); taken.block) {
+      give_up(r->recorder, taken, 0);
+    }
+  });
 }
 
 void driver_context_gone(int device, uint64_t context) {

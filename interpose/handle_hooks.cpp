@@ -1,4 +1,4 @@
-// The wrappers of what takes device memory without an allocation call: streams, events, graphs, modules, textures, pools.
+// The wrappers of what takes device memory without an allocation call: streams, events, modules, textures, pools. Graphs: graph_hooks.cpp.
 //
 // Every one lends its name and tells of the handle it made or destroys; see driver_hooks.cpp for what all wrappers have in common.
 #include "interpose/driver_calls.h"
@@ -37,60 +37,6 @@ CUresult CUDAAPI cuEventDestroy(CUevent event) { return destroyed(Kind::kEvent, 
 
 CUresult CUDAAPI cuEventDestroy_v2(CUevent event) {
   return destroyed(Kind::kEvent, event, VRAMTRACK_REAL(cuEventDestroy_v2));
-}
-
-// --- graphs ----------------------------------------------------------------------------------------------------------------
-
-CUresult CUDAAPI cuGraphCreate(CUgraph* graph, unsigned flags) {
-  const Call call("cuGraphCreate", VRAMTRACK_CALL_SITE);
-  return made(Kind::kGraph, VRAMTRACK_REAL(cuGraphCreate)(graph, flags), graph);
-}
-
-CUresult CUDAAPI cuGraphClone(CUgraph* graph, CUgraph original) {
-  const Call call("cuGraphClone", VRAMTRACK_CALL_SITE);
-  return made(Kind::kGraph, VRAMTRACK_REAL(cuGraphClone)(graph, original), graph);
-}
-
-// Capturing into a graph that was there before (cuStreamBeginCaptureToGraph) answers that one: it stays one record.
-CUresult CUDAAPI cuStreamEndCapture(CUstream stream, CUgraph* graph) {
-  const Call call("cuStreamEndCapture", VRAMTRACK_CALL_SITE);
-  return made(Kind::kGraph, VRAMTRACK_REAL(cuStreamEndCapture)(stream, graph), graph);
-}
-
-CUresult CUDAAPI cuStreamEndCapture_ptsz(CUstream stream, CUgraph* graph) {
-  const Call call("cuStreamEndCapture", VRAMTRACK_CALL_SITE);
-  return made(Kind::kGraph, VRAMTRACK_REAL(cuStreamEndCapture_ptsz)(stream, graph), graph);
-}
-
-CUresult CUDAAPI cuGraphDestroy(CUgraph graph) { return destroyed(Kind::kGraph, graph, VRAMTRACK_REAL(cuGraphDestroy)); }
-
-CUresult CUDAAPI cuGraphInstantiate(CUgraphExec* exec, CUgraph graph, CUgraphNode* node, char* log, size_t size) {
-  const Call call("cuGraphInstantiate", VRAMTRACK_CALL_SITE);
-  return made(Kind::kGraphExec, VRAMTRACK_REAL(cuGraphInstantiate)(exec, graph, node, log, size), exec);
-}
-
-CUresult CUDAAPI cuGraphInstantiate_v2(CUgraphExec* exec, CUgraph graph, CUgraphNode* node, char* log, size_t size) {
-  const Call call("cuGraphInstantiate", VRAMTRACK_CALL_SITE);
-  return made(Kind::kGraphExec, VRAMTRACK_REAL(cuGraphInstantiate_v2)(exec, graph, node, log, size), exec);
-}
-
-CUresult CUDAAPI cuGraphInstantiateWithFlags(CUgraphExec* exec, CUgraph graph, unsigned long long flags) {
-  const Call call("cuGraphInstantiate", VRAMTRACK_CALL_SITE);
-  return made(Kind::kGraphExec, VRAMTRACK_REAL(cuGraphInstantiateWithFlags)(exec, graph, flags), exec);
-}
-
-CUresult CUDAAPI cuGraphInstantiateWithParams(CUgraphExec* exec, CUgraph graph, CUDA_GRAPH_INSTANTIATE_PARAMS* parameters) {
-  const Call call("cuGraphInstantiateWithParams", VRAMTRACK_CALL_SITE);
-  return made(Kind::kGraphExec, VRAMTRACK_REAL(cuGraphInstantiateWithParams)(exec, graph, parameters), exec);
-}
-
-CUresult CUDAAPI cuGraphInstantiateWithParams_ptsz(CUgraphExec* exec, CUgraph graph, CUDA_GRAPH_INSTANTIATE_PARAMS* parameters) {
-  const Call call("cuGraphInstantiateWithParams", VRAMTRACK_CALL_SITE);
-  return made(Kind::kGraphExec, VRAMTRACK_REAL(cuGraphInstantiateWithParams_ptsz)(exec, graph, parameters), exec);
-}
-
-CUresult CUDAAPI cuGraphExecDestroy(CUgraphExec exec) {
-  return destroyed(Kind::kGraphExec, exec, VRAMTRACK_REAL(cuGraphExecDestroy));
 }
 
 // --- code ------------------------------------------------------------------------------------------------------------------

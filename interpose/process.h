@@ -5,6 +5,7 @@
 #pragma once
 
 #include "interpose/capture_file.h"
+#include "interpose/graph_memory.h"
 #include "interpose/interner_tables.h"
 #include "interpose/recorder.h"
 #include "interpose/stack.h"
@@ -17,6 +18,7 @@ struct Recording {
   Interner interner;
   Recorder recorder;
   StackSources stacks;
+  GraphMemory graphs;
   std::atomic<uint32_t> threads_in_backward;
   std::atomic<bool> native_steps;  // PyTorch announces steps: what its Python code does around them says nothing new
 };

@@ -214,7 +214,7 @@ void lose_event(Recorder& r) { r.file->header->lost_events.fetch_add(1, std::mem
 
 bool dies_with_context(const Site& site, const Space& space, const Block& block, int device, uint64_t context) {
   switch (site.kind) {
-    case Kind::kStreamOrdered: case Kind::kRegistered: case Kind::kMemoryPool: return false;
+    case Kind::kStreamOrdered: case Kind::kGraphMemory: case Kind::kRegistered: case Kind::kMemoryPool: return false;
     case Kind::kGraph: case Kind::kGraphExec: case Kind::kLibrary: return false;
     default: break;
   }

@@ -26,6 +26,7 @@ std::string_view to_string(Kind kind) {
     case Kind::kPinned: return "pinned";
     case Kind::kRegistered: return "registered";
     case Kind::kCpu: return "cpu";
+    case Kind::kGraphMemory: return "graph-memory";
     case Kind::kStream: return "stream";
     case Kind::kEvent: return "event";
     case Kind::kGraph: return "graph";

@@ -15,7 +15,7 @@ namespace vramtrack {
 enum class Layer : uint8_t { kDriver, kPytorch };
 enum class Memory : uint8_t { kDevice, kPinnedHost, kCpu };
 enum class Kind : uint8_t {
-  kDevice, kStreamOrdered, kManaged, kArray, kMipmappedArray, kPinned, kRegistered, kCpu,
+  kDevice, kStreamOrdered, kManaged, kArray, kMipmappedArray, kPinned, kRegistered, kCpu, kGraphMemory,
   // Handles, which take memory without an allocation of their own.
   kStream, kEvent, kGraph, kGraphExec, kModule, kLibrary, kTexture, kSurface, kMemoryPool,
 };

@@ -12,7 +12,7 @@ std::vector<Finding> find_bounded_accumulation(Examination&); // bounded.cpp: re
 std::vector<Finding> find_repeated_models(Examination&);      // repeated_models.cpp: repeated-model-construction
 std::vector<Finding> find_retained_tensors(Examination&);     // retained.cpp: retained-intermediates, retained-results
 std::vector<Finding> find_stale_intermediates(Examination&);  // stale.cpp: stale-intermediates
-std::vector<Finding> find_forgotten_frees(Examination&);      // forgotten_free.cpp: forgotten-free, pinned-growth
+std::vector<Finding> find_forgotten_frees(Examination&);      // forgotten_free.cpp: forgotten-free, pinned-growth, graph-memory, per-thread-growth
 std::vector<Finding> find_never_freed(Examination&);          // never_freed.cpp: never-freed
 std::vector<Finding> find_invalid_frees(Examination&);        // invalid_free.cpp: invalid-free
 std::vector<Finding> find_handle_leaks(Examination&);         // handle_leak.cpp: handle-leak

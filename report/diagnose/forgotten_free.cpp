@@ -1,4 +1,5 @@
-// Which driver allocations are made again and again and not freed: device memory forgotten, pinned memory piling up?
+// Which driver allocations are made again and again and not freed: device memory forgotten, what threads
+// or graphs leave behind, pinned memory piling up?
 //
 // Hardest to tell from them are buffers made once in a loop and used for the rest of the run: weights of each layer, slots of
 // a ring. Those are made back to back, and followed by other work; a leak goes on to the end of it. Where a program allocates
@@ -8,6 +9,7 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <tuple>
 
 #include "report/categories.h"
 #include "report/diagnose/families.h"
@@ -21,6 +23,8 @@ constexpr uint64_t kManyBackToBack = 32;  // more than the layers or slots a pro
 constexpr uint64_t kFewestBlocks = 6;     // fewer are things of a program, not of its iterations
 constexpr uint64_t kSureBlocks = 20;
 constexpr uint64_t kTinyBlock = 4096;
+constexpr size_t kFewestThreads = 16;     // fewer may be the program's workers
+constexpr double kBlocksOfAThread = 4;
 
 bool is_pinned(const Space& space) { return space.memory == Memory::kPinnedHost; }
 
@@ -51,10 +55,40 @@ bool are_made_for_the_run(const Examination& exam, std::span<const SiteIndex> si
   return (freed_at_end || back_to_back) && blocks < kManyBackToBack;
 }
 
+// What kind of thing it is that piles up: each is a finding of its own, with its own advice.
+enum class Cause { kForgotten, kPinned, kGraph, kThreads };
+
+// Every block is another thread's, and those threads came one after the other.
+bool is_left_by_threads(const Site& site) {
+  std::set<uint32_t> threads;
+  for (const Block& block : site.survivors) threads.insert(block.thread);
+  const double each = static_cast<double>(site.survivors.size()) / static_cast<double>(std::max<size_t>(threads.size(), 1));
+  return threads.size() >= kFewestThreads && each <= kBlocksOfAThread;
+}
+
+Cause cause_of(const Heap& heap, const Site& site) {
+  if (is_pinned(space_of(heap, site))) return Cause::kPinned;
+  if (site.kind == Kind::kGraphMemory) return Cause::kGraph;
+  return is_left_by_threads(site) ? Cause::kThreads : Cause::kForgotten;
+}
+
+std::string_view id_of(Cause cause) {
+  switch (cause) {
+    case Cause::kForgotten: return "forgotten-free";
+    case Cause::kPinned: return "pinned-growth";
+    case Cause::kGraph: return "graph-memory";
+    case Cause::kThreads: return "per-thread-growth";
+  }
+  return "forgotten-free";
+}
+
 // Sites of one function are one cause: the same object forgets them all. What went when the program ended was not forgotten.
 std::vector<std::vector<SiteIndex>> by_function(const Examination& exam, const std::vector<SiteIndex>& sites) {
-  std::map<std::pair<std::string, bool>, std::vector<SiteIndex>> groups;
-  for (SiteIndex i : sites) groups[{function_key(exam.heap, exam.heap.sites[i]), exam.growth[i].fell_at_end}].push_back(i);
+  std::map<std::tuple<std::string, Cause, bool>, std::vector<SiteIndex>> groups;
+  for (SiteIndex i : sites) {
+    const Site& site = exam.heap.sites[i];
+    groups[{function_key(exam.heap, site), cause_of(exam.heap, site), exam.growth[i].fell_at_end}].push_back(i);
+  }
   std::vector<std::vector<SiteIndex>> list;
   for (auto& [function, group] : groups) list.push_back(std::move(group));
   return list;
@@ -117,26 +151,51 @@ std::string counts_text(const Heap& heap, std::span<const SiteIndex> sites) {
   return fmt::format("{}, {}", count_text(allocations, "allocation"), count_text(frees, "free"));
 }
 
+std::string title_of(Cause cause, const std::string& place, uint64_t bytes) {
+  const std::string size = size_text(static_cast<double>(bytes));
+  switch (cause) {
+    case Cause::kPinned: return fmt::format("Page-locked host memory from {} piles up: {}", place, size);
+    case Cause::kGraph: return fmt::format("Memory that graphs allocate by a node made at {} is not freed: {}", place, size);
+    case Cause::kThreads: return fmt::format("Each new thread leaves memory behind that it allocated at {}: {}", place, size);
+    case Cause::kForgotten: break;
+  }
+  return fmt::format("Memory allocated at {} is not freed: {}", place, size);
+}
+
+std::string advice_for(Cause cause, const std::string& place, const Site& site) {
+  switch (cause) {
+    case Cause::kPinned:
+      return fmt::format("Free it with `{}`, or stage through one pinned buffer made once (in PyTorch: `pin_memory` of a loader, not "
+                         "of every batch).", right_free(site));
+    case Cause::kGraph:
+      return "Free the memory inside the graph (`cudaFreeAsync` in the capture, a free node), or with `cudaFreeAsync` after each launch; "
+             "instantiate the graph once and launch it again rather than capturing it anew.";
+    case Cause::kThreads:
+      return fmt::format("Free it with `{}` before the thread ends (a thread-local owner does), or keep a pool of threads.",
+                         right_free(site));
+    case Cause::kForgotten: break;
+  }
+  return fmt::format("Give what {} allocates an owner that calls `{}` on every way out (RAII), or reuse one buffer.", place,
+                     right_free(site));
+}
+
 Finding growing_blocks(Examination& exam, const FreedSites& freed, const std::vector<SiteIndex>& sites) {
   const Site& first = exam.heap.sites[sites.front()];
-  const bool pinned = is_pinned(space_of(exam.heap, first));
+  const Cause cause = cause_of(exam.heap, first);
   std::vector<Share> shares = shares_held(exam, sites);
   uint64_t blocks = 0;
   for (const Share& share : shares) blocks += share.blocks;
   const Confidence sure = confidence_of(exam, sites, blocks);
-  Finding finding = make_finding(exam, pinned ? "pinned-growth" : "forgotten-free", Severity::kLeak, sure, std::move(shares));
+  Finding finding = make_finding(exam, id_of(cause), Severity::kLeak, sure, std::move(shares));
   const std::string place = place_text(exam.heap, finding.sites.front().stack) + others_text(exam.heap, sites);
-  finding.title = pinned ? fmt::format("Page-locked host memory from {} piles up: {}", place, size_text(finding.bytes))
-                         : fmt::format("Memory allocated at {} is not freed: {}", place, size_text(finding.bytes));
+  finding.title = title_of(cause, place, finding.bytes);
   finding.evidence = {counts_text(exam.heap, sites), rate_text(exam.heap, finding)};
   if (std::string how = sub_cause(exam.heap, freed, first); !how.empty()) finding.evidence.push_back(std::move(how));
+  if (cause == Cause::kThreads) finding.evidence.push_back("the blocks are each another thread's: none frees what it made");
   if (all_freed_at_end(exam, sites)) {
     finding.evidence.push_back("all of it was freed when the program ended, and none before");
   }
-  finding.advice = pinned ? fmt::format("Free it with `{}`, or stage through one pinned buffer made once (in PyTorch: `pin_memory` "
-                                        "of a loader, not of every batch).", right_free(first))
-                          : fmt::format("Give what {} allocates an owner that calls `{}` on every way out (RAII), or reuse one buffer.",
-                                        place, right_free(first));
+  finding.advice = advice_for(cause, place, first);
   return finding;
 }
 

@@ -34,7 +34,7 @@ __attribute__((format(printf, 1, 2))) void say(const char* format, ...) {
 }
 
 const char* name(format::Kind kind) {
-  static const char* const kNames[] = {"none", "device", "stream", "managed", "array", "mipmapped", "pinned", "registered", "cpu",
+  static const char* const kNames[] = {"none", "device", "stream", "managed", "array", "mipmapped", "pinned", "registered", "cpu", "graph memory",
                                        "stream", "event", "graph", "exec", "module", "library", "texture", "surface", "pool"};
   return kNames[static_cast<int>(kind)];
 }
@@ -76,6 +76,11 @@ PendingFree::PendingFree(uint64_t handle, format::Kind kind) : address_(handle),
   say("%s: destroys %s %lx\n", api(), freeing, handle);
 }
 void PendingFree::finish(int result) { say("%s: freed %s %lx result %d\n", api(), freeing, address_, result); }
+void graph_node_added(const GraphNodeReport& node) { say("%s: node %lx of %lu bytes\n", api(), node.address, node.size); }
+void graph_captured(uint64_t) {}
+void graph_copied(uint64_t, uint64_t) {}
+void graph_gone(uint64_t) {}
+void graph_launched(uint64_t) {}
 void driver_context_gone(int device, uint64_t context) { say("%s: gone device %d context %lx\n", api(), device, context); }
 bool device_described(int) { return device_told; }
 void describe_device(int device, const char* text, uint64_t total_bytes) {

@@ -59,6 +59,36 @@ TEST(driver, small_blocks_of_a_long_loop_are_a_leak) {
   EXPECT_EQ(said_besides_churn(program.end()), "forgotten-free/leak");
 }
 
+TEST(driver, what_each_new_thread_leaves_is_its_own_finding) {
+  Program program;
+  for (uint32_t thread = 1; thread <= 60; ++thread) {
+    program.on_thread(thread);
+    program.keep(program.malloc_at(5), 256 * kKiB);
+    program.pass(program.malloc_at(6), kKiB);
+  }
+  EXPECT_EQ(said_besides_churn(program.end()), "per-thread-growth/leak");
+}
+
+TEST(driver, a_leak_of_a_few_workers_is_a_forgotten_free) {
+  Program program;
+  for (uint32_t i = 0; i < 200; ++i) {
+    program.on_thread(i % 8);
+    program.keep(program.malloc_at(5), 256 * kKiB);
+    program.pass(program.malloc_at(6), kKiB);
+  }
+  EXPECT_EQ(said_besides_churn(program.end()), "forgotten-free/leak");
+}
+
+TEST(driver, memory_of_graphs_is_its_own_finding) {
+  Program program;
+  const auto site = program.site(program.native_line("app.cpp", 5, "run"), 0, Kind::kGraphMemory);
+  for (int i = 0; i < 60; ++i) {
+    program.keep(site, kMiB);
+    program.pass(program.malloc_at(6), kKiB);
+  }
+  EXPECT_EQ(said_besides_churn(program.end()), "graph-memory/leak");
+}
+
 TEST(driver, a_leak_scattered_over_many_functions_is_found) {
   Program program;
   for (int i = 0; i < 60; ++i) {

@@ -103,7 +103,7 @@ class Story {
     site.size_min = std::min(site.size_min, size), site.size_max = std::max(site.size_max, size);
     last_sizes_[index] = size;
     site.last_serial = serial, site.last_step = heap_.process.steps, site.last_time = now_;
-    live_[serial] = {index, size, heap_.process.steps, now_};
+    live_[serial] = {index, size, heap_.process.steps, now_, thread_};
     change(site, space, size, 1);
     if (site.live_blocks > site.level_blocks + site.level_blocks / 8) {
       site.level_blocks = site.live_blocks, site.level_allocations = site.allocations;
@@ -132,6 +132,7 @@ class Story {
   void step() { ++heap_.process.steps, heap_.process.step_source = StepSource::kOptimizer; }
   void backward_pass() { ++heap_.process.backward_passes, heap_.process.last_backward_serial = heap_.process.allocations; }
   void wait(double seconds) { now_ += seconds; }
+  void on_thread(uint32_t thread) { thread_ = thread; }  // from now on
   uint64_t live_bytes(int space = 0) const { return heap_.spaces[static_cast<size_t>(space)].live_bytes; }
 
   // A finalising interpreter frees everything after the work.
@@ -147,7 +148,7 @@ class Story {
     for (const auto& [serial, block] : live_) {
       Block survivor;
       survivor.serial = serial, survivor.address = serial << 12, survivor.size = block.size;
-      survivor.step = block.step, survivor.time = block.time;
+      survivor.step = block.step, survivor.time = block.time, survivor.thread = block.thread;
       heap_.sites[block.site].survivors.push_back(survivor);
     }
     return heap_;
@@ -180,6 +181,7 @@ class Story {
     uint64_t size;
     uint32_t step;
     double time;
+    uint32_t thread = 0;
   };
   struct Change {
     uint64_t step, allocation;  // of the space
@@ -234,6 +236,7 @@ class Story {
   Heap heap_;
   std::map<SiteId, uint64_t> last_sizes_;
   double now_ = 0;
+  uint32_t thread_ = 1;
   std::map<BlockId, Live> live_;
   std::vector<std::vector<Change>> history_;
   std::vector<AtPeak> peak_of_;

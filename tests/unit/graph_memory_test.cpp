@@ -1,0 +1,81 @@
+// Do nodes come and go with the graphs that name them?
+#include "interpose/graph_memory.h"
+
+#include <gtest/gtest.h>
+
+#include <vector>
+
+namespace vramtrack {
+namespace {
+
+std::vector<uint64_t> effects(GraphMemory& graphs, uint64_t instance) {
+  std::vector<uint64_t> addresses;
+  for_each_effect(graphs, instance, [&](const GraphNode& node) { addresses.push_back(node.address); });
+  return addresses;
+}
+
+GraphNode allocates(uint64_t address, uint32_t thread = 1) { return {address, 100, "f", 0, thread, 0, false, 0, 0}; }
+GraphNode frees(uint64_t address, uint32_t thread = 1) { return {address, 0, "f", 0, thread, 0, false, 0, 0}; }
+
+using Nodes = std::vector<uint64_t>;
+
+TEST(GraphMemory, an_instance_has_the_nodes_of_its_time) {
+  GraphMemory graphs = {};
+  add_graph_node(graphs, 10, allocates(1));
+  copy_graph_nodes(graphs, 20, 10);
+  add_graph_node(graphs, 10, allocates(2));
+  copy_graph_nodes(graphs, 30, 10);
+  EXPECT_EQ(effects(graphs, 20), (Nodes{1}));
+  EXPECT_EQ(effects(graphs, 30), (Nodes{2, 1}));
+}
+
+TEST(GraphMemory, captures_of_two_threads_stay_apart) {
+  GraphMemory graphs = {};
+  add_graph_node(graphs, 0, allocates(1, 7));
+  add_graph_node(graphs, 0, allocates(2, 8));
+  end_graph_capture(graphs, 8, 20);
+  end_graph_capture(graphs, 7, 10);
+  EXPECT_EQ(effects(graphs, 10), (Nodes{1}));
+  EXPECT_EQ(effects(graphs, 20), (Nodes{2}));
+}
+
+TEST(GraphMemory, what_is_freed_inside_has_no_effect) {
+  GraphMemory graphs = {};
+  add_graph_node(graphs, 10, allocates(1));
+  add_graph_node(graphs, 10, allocates(2));
+  add_graph_node(graphs, 10, frees(1));
+  add_graph_node(graphs, 10, frees(9));
+  EXPECT_EQ(effects(graphs, 10), (Nodes{9, 2}));
+}
+
+TEST(GraphMemory, nodes_go_with_the_last_that_names_them) {
+  GraphMemory graphs = {};
+  for (uint64_t round = 0; round < 1000000; ++round) {  // more than there is room for at a time
+    add_graph_node(graphs, 10, allocates(round + 1));
+    copy_graph_nodes(graphs, 20, 10);
+    forget_graph(graphs, 10);
+    ASSERT_EQ(effects(graphs, 20), (Nodes{round + 1}));
+    forget_graph(graphs, 20);
+  }
+  EXPECT_EQ(graphs.alive.load(), 0u);
+}
+
+TEST(GraphMemory, a_handle_used_again_forgets_what_it_was) {
+  GraphMemory graphs = {};
+  add_graph_node(graphs, 10, allocates(1));
+  copy_graph_nodes(graphs, 20, 10);
+  copy_graph_nodes(graphs, 20, 11);
+  EXPECT_EQ(effects(graphs, 20), Nodes{});
+  forget_graph(graphs, 10);
+  EXPECT_EQ(graphs.alive.load(), 0u);
+}
+
+TEST(GraphMemory, a_failed_capture_leaves_nothing) {
+  GraphMemory graphs = {};
+  add_graph_node(graphs, 0, allocates(1, 7));
+  end_graph_capture(graphs, 7, 0);
+  EXPECT_EQ(graphs.alive.load(), 0u);
+}
+
+}  // namespace
+}  // namespace vramtrack
