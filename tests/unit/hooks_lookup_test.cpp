@@ -182,9 +182,12 @@ TEST_F(HooksTest, a_capturing_stream_adds_nodes_to_its_graph) {
   capturing = reinterpret_cast<CUstream>(0x5);
   alloc_async(&address, 64, capturing);
   free_async(address, capturing);
-  EXPECT_EQ(events(), "cuMemAllocAsync: node 4000 of 64 bytes\ncuMemFreeAsync: node 4000 of 0 bytes\n");
   free_async(address, reinterpret_cast<CUstream>(0x6));
-  EXPECT_EQ(events(), "cuMemFreeAsync: frees device 4000\ncuMemFreeAsync: freed device 4000 result 0\n");
+  EXPECT_EQ(events(),
+            "cuMemAllocAsync: node 4000 of 64 bytes\n"
+            "cuMemFreeAsync: node 4000 of 0 bytes\n"
+            "cuMemFreeAsync: frees device 4000\n"
+            "cuMemFreeAsync: freed device 4000 result 0\n");
 }
 
 TEST_F(HooksTest, host_memory_has_no_device) {
