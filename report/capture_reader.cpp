@@ -54,7 +54,7 @@ std::variant<Heap, ReadError> read_capture(std::span<const std::byte> bytes, con
     std::memcpy(into.data(), bytes.data() + offset, size);
     return size;
   };
-  return read_source({read_at, bytes.size()}, name);
+  return read_source({read_at, [bytes] { return bytes.size(); }}, name);
 }
 
 std::variant<Heap, ReadError> read_capture(const std::string& path) {
@@ -76,7 +76,11 @@ std::variant<Heap, ReadError> read_capture(const std::string& path) {
     }
     return done;
   };
-  auto result = read_source({read_at, static_cast<uint64_t>(status.st_size)}, path);
+  auto size = [fd]() -> uint64_t {
+    struct stat now = {};
+    return fstat(fd, &now) == 0 ? static_cast<uint64_t>(now.st_size) : 0;
+  };
+  auto result = read_source({read_at, size}, path);
   close(fd);
   return result;
 }

@@ -39,7 +39,7 @@ class Reader {
         stacks_(newest(format::kStacks, sizeof(format::StackNode))),
         frames_(newest(format::kFrames, sizeof(format::Frame))),
         modules_(newest(format::kModules, sizeof(format::Module))),
-        strings_(newest(format::kStrings, 1), source.size) {}
+        strings_(newest(format::kStrings, 1), source.size()) {}
 
   Heap read() {
     heap_.process = read_process(header_, strings_);

@@ -30,7 +30,7 @@ uint64_t believable_count(const Source& source, const format::Table& table, cons
     damage.push_back(fmt::format("{}: the table's description is damaged, {} records dropped", name, count));
     return 0;
   }
-  uint64_t room = source.size / record_size;
+  uint64_t room = source.size() / record_size;
   if (count <= room) return count;
   damage.push_back(fmt::format("{}: {} records announced, the file has room for {}", name, count, room));
   return room;

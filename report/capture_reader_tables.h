@@ -19,7 +19,7 @@ using ReadAt = std::function<size_t(uint64_t offset, std::span<std::byte> into)>
 
 struct Source {
   ReadAt read_at;
-  uint64_t size = 0;  // bytes of the file when it was opened
+  std::function<uint64_t()> size;  // bytes of the file now: a running process's grows while it is read
 };
 
 // A capture's header; the format's struct holds atomics and cannot be copied, so its bytes are.

@@ -92,9 +92,16 @@ std::string Staging::place_of(const std::string& staged) const {
 
 std::vector<Staging::Failure> Staging::copy_all() {
   std::vector<Failure> failures;
+  std::vector<std::string> files;
   std::error_code error;
   for (fs::directory_iterator at(directory_, error), end; !error && at != end; at.increment(error)) {
-    const std::string staged = at->path().string();
+    files.push_back(at->path().string());
+  }
+  if (error) {  // what was copied before may have grown since
+    for (const auto& [staged, place] : places_) failures.push_back({staged, error.message()});
+    return failures;
+  }
+  for (const std::string& staged : files) {
     if (std::error_code why = copy(staged)) failures.push_back({staged, why.message()});
   }
   return failures;

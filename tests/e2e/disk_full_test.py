@@ -40,6 +40,22 @@ def mounted(options):
         subprocess.run(["umount", str(folder)], check=False)
 
 
+# Tells the command that FAR is on NFS, so that captures are written on a local disk first.
+NFS = r"""
+#include <dlfcn.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/vfs.h>
+extern "C" int statfs(const char* path, struct statfs* status) {
+  static auto real = reinterpret_cast<int (*)(const char*, struct statfs*)>(dlsym(RTLD_NEXT, "statfs"));
+  int result = real(path, status);
+  const char* far = getenv("FAR");
+  if (result == 0 && far && !strcmp(path, far)) status->f_type = 0x6969;
+  return result;
+}
+"""
+
+
 def full_disk(size):
     with mounted(f"size={size}") as folder:
         untouched(folder)
@@ -93,6 +109,22 @@ def test_a_folder_that_cannot_be_made():
 def test_a_missing_folder_is_made():
     traced = harness.trace(PROGRAM, output=harness.scratch() / "no/such/folder")
     harness.equal((traced.code, len(traced.captures)), (0, 1), "exit code and captures")
+
+
+def test_a_full_far_disk_leaves_the_whole_capture_on_the_near_one():
+    source, near = harness.scratch() / "nfs.cpp", harness.scratch()
+    source.write_text(NFS)
+    shim = harness.build(source, "none", ("-shared", "-fPIC", "-ldl"), source.with_suffix(".so"))
+    with mounted("size=256k") as far:
+        command = [str(word) for word in (harness.VRAMTRACK, "run", "-o", far, "--format", "none", "--", PROGRAM)]
+        env = harness.environment({"LD_PRELOAD": str(shim), "FAR": str(far), "TMPDIR": str(near)})
+        done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=harness.TIMEOUT_S)
+        harness.equal((done.returncode, list(far.iterdir())), (0, []), "exit code and what is on the far disk")
+    captures = list(near.rglob("*.vtrk"))
+    assert len(captures) == 1, captures
+    said = [line for line in done.stderr.splitlines() if "cannot be copied to its place" in line]
+    assert len(said) == 1 and str(captures[0]) in said[0], done.stderr
+    assert harness.report(captures[0])["processes"][0]["complete"]
 
 
 harness.main()

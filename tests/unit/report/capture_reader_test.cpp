@@ -160,7 +160,7 @@ TEST(CaptureReader, torn_block_reads_as_absent) {
                           std::memcpy(bytes.data() + serial_at, &serial, sizeof(serial));
                           return into.size();
                         },
-                        bytes.size()};
+                        [&] { return bytes.size(); }};
   reader::HeaderCopy header;
   std::memcpy(header.bytes, bytes.data(), sizeof(header.bytes));
   std::vector<std::string> damage;
@@ -187,12 +187,27 @@ TEST(CaptureReader, what_a_running_process_adds_meanwhile_is_no_damage) {
                                 std::memcpy(into.data(), bytes.data() + offset, into.size());
                                 return into.size();
                               },
-                              bytes.size()};
+                              [&] { return bytes.size(); }};
   reader::HeaderCopy header;
   source.read_at(0, header.bytes);
   const Heap heap = reader::read_heap(source, header);
   EXPECT_EQ(heap.damage, std::vector<std::string>{});
   EXPECT_EQ(heap.sites.size(), read_ok(training_capture().bytes()).sites.size());
+}
+
+// A table's new chunk lies behind what was the file's end at the reader's first look.
+TEST(CaptureReader, a_file_that_grows_meanwhile_is_no_damage) {
+  const std::vector<std::byte> whole = training_capture().bytes();
+  size_t size = sizeof(format::Header);
+  const reader::Source source{[&](uint64_t offset, std::span<std::byte> into) {
+                                std::memcpy(into.data(), whole.data() + offset, into.size());
+                                size = whole.size();
+                                return into.size();
+                              },
+                              [&] { return size; }};
+  reader::HeaderCopy header;
+  source.read_at(0, header.bytes);
+  EXPECT_EQ(reader::read_heap(source, header).damage, std::vector<std::string>{});
 }
 
 TEST(CaptureReader, every_truncation_is_an_error_or_damage) {

@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <thread>
 
 namespace vramtrack {
 namespace {
@@ -59,6 +60,41 @@ TEST(Staging, a_file_that_cannot_be_copied_stays) {
   }
   EXPECT_EQ(text_of(staged), "all");
   fs::remove_all(fs::path(staged).parent_path());
+}
+
+// A file of which an older copy is at its place, made at an interval.
+struct Copied {
+  Places places;
+  Staging staging{places.destination.string()};
+  fs::path staged = fs::path(staging.directory()) / "a.vtrk", place = places.destination / "a.vtrk";
+  Copied() {
+    std::ofstream(staged) << "part";
+    staging.copy_at_intervals(0);
+    while (!fs::exists(place)) std::this_thread::yield();
+  }
+};
+
+TEST(Staging, a_last_copy_that_fails_leaves_all_of_the_file_where_it_is) {
+  Copied it;
+  const fs::path partial = it.place.string() + ".partial", obstacle = partial / "directory";
+  std::error_code ignored;
+  while (!fs::exists(obstacle)) fs::create_directories(obstacle, ignored);  // the copier's own file may be in the way
+  std::ofstream(it.staged) << "all";
+  it.staging.finish();
+  ASSERT_EQ(it.staging.failures().size(), 1u);
+  EXPECT_EQ(it.staging.place_of(it.staged.string()), it.staged.string());
+  EXPECT_EQ(text_of(it.staged), "all");
+  fs::remove_all(it.staged.parent_path());
+}
+
+TEST(Staging, a_last_copy_that_cannot_be_begun_leaves_all_of_the_file_too) {
+  Copied it;
+  const fs::path directory = it.staging.directory(), elsewhere = it.places.root / "elsewhere";
+  fs::rename(directory, elsewhere);  // it cannot be listed under its name
+  it.staging.finish();
+  ASSERT_EQ(it.staging.failures().size(), 1u);
+  EXPECT_EQ(it.staging.place_of(it.staged.string()), it.staged.string());
+  EXPECT_TRUE(fs::exists(elsewhere / "a.vtrk"));
 }
 
 TEST(Staging, nothing_that_was_there_is_overwritten) {
