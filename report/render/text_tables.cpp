@@ -1,8 +1,10 @@
 // What of the text report is not a finding: the process, the ledger, the sites at the peak, what was not seen.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <ranges>
 
 #include "report/categories.h"
@@ -195,6 +197,19 @@ void write_top_sites(TextContext& context, const Heap& heap) {
   }
 }
 
+namespace {
+
+// Memory functions that are known and not recorded.
+std::string unhooked_text(const Heap& heap) {
+  std::set<std::string> names;
+  for (const Incident& incident : heap.incidents) {
+    if (incident.kind == IncidentKind::kUnhooked) names.insert(incident.name);
+  }
+  return fmt::format("{}", fmt::join(names, ", "));
+}
+
+}  // namespace
+
 void write_unseen(TextContext& context, const Heap& heap) {
   Page& page = context.page;
   auto item = [&](std::string_view text) { page.paragraph("  - ", printable(text), Style::kDim); };
@@ -203,6 +218,9 @@ void write_unseen(TextContext& context, const Heap& heap) {
   if (!heap.process.stop_reason.empty()) item(heap.process.stop_reason);
   for (const std::string& damage : heap.damage) item("damaged capture: " + damage);
   for (const std::string& note : heap.process.notes) item(note);
+  if (std::string names = unhooked_text(heap); !names.empty()) {
+    item("what these functions make, which the program or a library of it has looked up: " + names);
+  }
   item("other processes' memory, CUDA contexts, and what lies between the blocks of a fragmented cache");
 }
 
