@@ -37,12 +37,14 @@ void describe(int device) {
 
 }  // namespace
 
-bool is_capturing(CUstream stream, DefaultStream default_stream) {
+CUgraph captured_graph(CUstream stream, DefaultStream default_stream) {
   const OwnWork work;
-  const auto real = default_stream == DefaultStream::kLegacy ? VRAMTRACK_REAL(cuStreamIsCapturing)
-                                                             : VRAMTRACK_REAL(cuStreamIsCapturing_ptsz);
+  const auto real = default_stream == DefaultStream::kLegacy ? VRAMTRACK_REAL(cuStreamGetCaptureInfo_v2)
+                                                             : VRAMTRACK_REAL(cuStreamGetCaptureInfo_v2_ptsz);
   CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
-  return real(stream, &status) == CUDA_SUCCESS && status != CU_STREAM_CAPTURE_STATUS_NONE;
+  CUgraph graph = nullptr;
+  const CUresult result = real(stream, &status, nullptr, &graph, nullptr, nullptr);
+  return result == CUDA_SUCCESS && status != CU_STREAM_CAPTURE_STATUS_NONE ? graph : nullptr;
 }
 
 PendingAllocation::PendingAllocation(format::Kind kind, uint64_t size) : kind_(kind), size_(size), wanted_(recording_wanted()) {
@@ -55,8 +57,8 @@ CUresult PendingAllocation::finish_on_stream(CUresult result, const CUdeviceptr*
   if (result != CUDA_SUCCESS) {
     refused(result);
   } else if (wanted_ && address && *address) {
-    if (is_capturing(stream, default_stream)) {
-      graph_node_added({0, *address, size_, device_});
+    if (const CUgraph graph = captured_graph(stream, default_stream)) {
+      graph_node_added({(uint64_t)graph, *address, size_, device_});
     } else {
       record(*address, size_, pool ? reinterpret_cast<uint64_t>(pool) : current_pool(device_));
     }

@@ -19,8 +19,9 @@ namespace vramtrack {
 // The functions with the suffix _ptsz take stream 0 for the thread's own default stream, the others for the legacy one.
 enum class DefaultStream { kLegacy, kPerThread };
 
-// While a stream is capturing, its allocations and frees are nodes of a graph: nothing is allocated or freed.
-bool is_capturing(CUstream, DefaultStream);
+// The graph that a stream is capturing into; null if it is not. Its allocations and frees are nodes then: nothing is allocated or
+// freed.
+CUgraph captured_graph(CUstream, DefaultStream);
 
 // An allocation on its way to the driver:
 //     const PendingAllocation allocation(Kind::kDevice, size);

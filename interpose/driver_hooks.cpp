@@ -32,9 +32,9 @@ CUresult allocate_pitch(Function real, Address* address, Size* pitch, Size width
 }
 
 CUresult free_on_stream(decltype(&cuMemFreeAsync) real, CUdeviceptr address, CUstream stream, DefaultStream default_stream) {
-  if (address && is_capturing(stream, default_stream)) {
+  if (const CUgraph graph = address ? captured_graph(stream, default_stream) : nullptr) {
     const CUresult result = real(address, stream);
-    if (result == CUDA_SUCCESS) graph_node_added({0, address, 0, -1});
+    if (result == CUDA_SUCCESS) graph_node_added({(uint64_t)graph, address, 0, -1});
     return result;
   }
   return freed(FreeFamily::kDeviceMemory, address, real, address, stream);

@@ -203,22 +203,13 @@ void graph_node_added(const GraphNodeReport& report) {
   OwnWork work;
   Recording* r = work.entered() && report.address ? recording_for_event() : nullptr;
   if (!r) return;
-  GraphNode node = {report.address, report.size, Call::outermost().api, 0, 0, report.device, false, 0, 0};
+  GraphNode node = {report.address, report.size, Call::outermost().api, 0, 0, report.device, 0, 0, 0, 0};
   if (report.size) {
     const Origin origin = driver_origin(*r);
     node.stack = origin.stack.id;
     node.thread = origin.thread;
-  } else if (const ThreadState* thread = thread_state(r->epoch)) {
-    node.thread = thread->id;  // by which a captured one is found again
   }
   add_graph_node(r->graphs, report.graph, node);
-}
-
-void graph_captured(uint64_t graph) {
-  OwnWork work;
-  Recording* r = work.entered() ? present_recording() : nullptr;
-  ThreadState* thread = r ? thread_state(r->epoch) : nullptr;
-  if (thread) end_graph_capture(r->graphs, thread->id, graph);
 }
 
 void graph_copied(uint64_t copy, uint64_t graph) {

@@ -42,14 +42,13 @@ struct DriverHandle {
 };
 void driver_handle_created(const DriverHandle&);
 
-// A graph has a node more that allocates (size > 0) or frees; `graph` 0: captured on this thread. See graph_memory.h.
+// A graph has a node more, added or captured, that allocates (size > 0) or frees. See graph_memory.h.
 struct GraphNodeReport {
   uint64_t graph;
   uint64_t address, size;
   int device;
 };
 void graph_node_added(const GraphNodeReport&);
-void graph_captured(uint64_t graph);                           // a capture on this thread ended; 0: in failure
 void graph_copied(uint64_t copy, uint64_t graph);              // instantiated, cloned
 void graph_gone(uint64_t graph_or_instance);
 void graph_launched(uint64_t instance);

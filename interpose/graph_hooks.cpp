@@ -7,9 +7,10 @@ using format::Kind;
 namespace {
 
 // A capture into a graph that was there before (cuStreamBeginCaptureToGraph) answers that one: it stays one record.
-CUresult capture_ended(CUstream stream, CUgraph* graph, decltype(&cuStreamEndCapture) real) {
+CUresult capture_ended(CUstream stream, CUgraph* graph, DefaultStream default_stream, decltype(&cuStreamEndCapture) real) {
+  const CUgraph captured = captured_graph(stream, default_stream);
   const CUresult result = real(stream, graph);
-  graph_captured(result == CUDA_SUCCESS && graph ? (uint64_t)*graph : 0);
+  if (result != CUDA_SUCCESS) graph_gone((uint64_t)captured);
   return made(Kind::kGraph, result, graph);
 }
 
@@ -52,12 +53,12 @@ CUresult CUDAAPI cuGraphClone(CUgraph* graph, CUgraph original) {
 
 CUresult CUDAAPI cuStreamEndCapture(CUstream stream, CUgraph* graph) {
   const Call call("cuStreamEndCapture", VRAMTRACK_CALL_SITE);
-  return capture_ended(stream, graph, VRAMTRACK_REAL(cuStreamEndCapture));
+  return capture_ended(stream, graph, DefaultStream::kLegacy, VRAMTRACK_REAL(cuStreamEndCapture));
 }
 
 CUresult CUDAAPI cuStreamEndCapture_ptsz(CUstream stream, CUgraph* graph) {
   const Call call("cuStreamEndCapture", VRAMTRACK_CALL_SITE);
-  return capture_ended(stream, graph, VRAMTRACK_REAL(cuStreamEndCapture_ptsz));
+  return capture_ended(stream, graph, DefaultStream::kPerThread, VRAMTRACK_REAL(cuStreamEndCapture_ptsz));
 }
 
 CUresult CUDAAPI cuGraphDestroy(CUgraph graph) {

@@ -38,46 +38,29 @@ void drop(GraphMemory& graphs, uint32_t node) {
 // The node of the list that allocates `address`; 0 = none does.
 uint32_t allocator_of(const GraphMemory& graphs, uint32_t list, uint64_t address) {
   for (uint32_t i = list; i; i = graphs.nodes[i].next)
-    if (graphs.nodes[i].address == address && graphs.nodes[i].size) return i;
+    if (graphs.nodes[i].address == address && graphs.nodes[i].size && !graphs.nodes[i].freed_by) return i;
   return 0;
-}
-
-void push(GraphMemory& graphs, BlockIndex& lists, uint64_t key, const GraphNode& node) {
-  const uint32_t list = lists.find(key);
-  if (!node.size) {
-    if (const uint32_t made = allocator_of(graphs, list, node.address)) {
-      graphs.nodes[made].freed_inside = true;
-      return;
-    }
-  }
-  const uint32_t id = new_node(graphs);
-  if (!id) return;
-  graphs.nodes[id] = node;
-  graphs.nodes[id].next = list;  // named by this node now, no longer by the list
-  graphs.nodes[id].names = 1;
-  graphs.alive.fetch_add(1, std::memory_order_relaxed);
-  set_list(lists, key, id);
 }
 
 }  // namespace
 
-void add_graph_node(GraphMemory& graphs, uint64_t graph, const GraphNode& node) {
+void add_graph_node(GraphMemory& graphs, uint64_t graph, const GraphNode& added) {
   Locked hold(graphs.lock);
   if (!have_nodes(graphs)) return;
-  graph ? push(graphs, graphs.lists, graph, node) : push(graphs, graphs.capturing, node.thread, node);
-}
-
-void end_graph_capture(GraphMemory& graphs, uint32_t thread, uint64_t graph) {
-  if (!graphs.alive.load(std::memory_order_relaxed)) return;
-  Locked hold(graphs.lock);
-  const uint32_t captured = graphs.capturing.find(thread);
-  if (!captured) return;
-  set_list(graphs.capturing, thread, 0);
-  if (!graph) return drop(graphs, captured);
-  uint32_t last = captured;
-  while (graphs.nodes[last].next) last = graphs.nodes[last].next;
-  graphs.nodes[last].next = graphs.lists.find(graph);  // captured into a graph that had nodes
-  set_list(graphs.lists, graph, captured);
+  const uint32_t list = graphs.lists.find(graph);
+  const uint32_t id = new_node(graphs);
+  if (!id) return;
+  GraphNode& node = graphs.nodes[id];
+  node = added;
+  node.number = ++graphs.last_number;
+  if (const uint32_t made = node.size ? 0 : allocator_of(graphs, list, node.address)) {
+    graphs.nodes[made].freed_by = node.number;  // in copies of the graph that have this node
+    node.address = 0;
+  }
+  node.next = list;  // named by this node now, no longer by the list
+  node.names = 1;
+  graphs.alive.fetch_add(1, std::memory_order_relaxed);
+  set_list(graphs.lists, graph, id);
 }
 
 void copy_graph_nodes(GraphMemory& graphs, uint64_t copy, uint64_t graph) {

@@ -17,13 +17,13 @@
 namespace vramtrack {
 
 struct GraphNode {
-  uint64_t address, size;  // size 0: the node frees
+  uint64_t address, size;  // size 0: the node frees; address 0: it frees what a node before it in the graph allocates
   const char* api;
   uint32_t stack, thread;
   int device;
-  bool freed_inside;  // by a later node of the same graph
   // Graphs and their instances share the tails of their lists; a node goes with the last that names it.
   uint32_t next, names;
+  uint64_t number, freed_by;  // of this node in the order of all; of the node of the same graph that frees it, 0 = none does
 };
 
 struct GraphMemory {
@@ -31,15 +31,11 @@ struct GraphMemory {
   std::atomic<uint32_t> alive;  // nodes; 0 = nothing to ask at a launch
   GraphNode* nodes;
   uint32_t used, first_free;
-  BlockIndex lists;      // graph or instance -> its newest node
-  BlockIndex capturing;  // thread -> its newest captured node
+  uint64_t last_number;
+  BlockIndex lists;  // graph or instance -> its newest node
 };
 
-// `graph` 0: captured by `node.thread`, into a graph that is known when the capture ends.
 void add_graph_node(GraphMemory&, uint64_t graph, const GraphNode& node);
-
-// The nodes that `thread` captured are those of `graph`; 0: the capture failed.
-void end_graph_capture(GraphMemory&, uint32_t thread, uint64_t graph);
 
 // `copy` (an instance, a clone) has the nodes that `graph` has now.
 void copy_graph_nodes(GraphMemory&, uint64_t copy, uint64_t graph);
@@ -51,8 +47,12 @@ template <typename Visit>
 void for_each_effect(GraphMemory& graphs, uint64_t instance, Visit visit) {
   if (!graphs.alive.load(std::memory_order_relaxed)) return;
   Locked hold(graphs.lock);
-  for (uint32_t i = graphs.lists.find(instance); i; i = graphs.nodes[i].next)
-    if (!graphs.nodes[i].freed_inside) visit(graphs.nodes[i]);
+  const uint32_t newest = graphs.lists.find(instance);
+  for (uint32_t i = newest; i; i = graphs.nodes[i].next) {
+    const GraphNode& node = graphs.nodes[i];
+    const bool freed_inside = node.freed_by && node.freed_by <= graphs.nodes[newest].number;
+    if (node.address && !freed_inside) visit(node);
+  }
 }
 
 }  // namespace vramtrack

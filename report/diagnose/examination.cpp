@@ -57,7 +57,8 @@ std::string category_of_kept(const Heap& heap, const Site& site) {
 }  // namespace
 
 Examination examine(const Heap& heap) {
-  Examination exam{heap, {}, std::vector<bool>(heap.sites.size())};
+  Examination exam{heap, {}, {}, std::vector<bool>(heap.sites.size())};
+  for (const Site& site : heap.handles.sites) exam.growth_of_handles.push_back(growth_of(site));
   for (const Site& site : heap.sites) exam.growth.push_back(growth_of(site));
   for (SiteIndex i = 0; i < heap.sites.size(); ++i) {
     const Site& site = heap.sites[i];
@@ -94,6 +95,32 @@ uint64_t held_bytes(const Examination& exam, SiteIndex i) {
 uint64_t held_blocks(const Examination& exam, SiteIndex i) {
   const Site& site = exam.heap.sites[i];
   return exam.growth[i].fell_at_end ? std::max(site.end_blocks, site.max_live_blocks) : site.end_blocks;
+}
+
+void extend(Span& span, const Site& site) {
+  span.first = std::min(span.first, site.first_serial);
+  span.last = std::max(span.last, site.last_serial);
+}
+
+namespace {
+
+// The site's blocks that were made in the span, if it made them evenly.
+double kept_in(const Span& span, const Site& site, const Growth& growth) {
+  const uint64_t from = std::max(span.first, site.first_serial), to = std::min(span.last, site.last_serial);
+  if (growth.shape != Shape::kRising || to < from) return 0;
+  const double kept = static_cast<double>(growth.fell_at_end ? site.max_live_blocks : site.end_blocks);
+  return kept * static_cast<double>(to - from + 1) / static_cast<double>(site.last_serial - site.first_serial + 1);
+}
+
+}  // namespace
+
+double density_of(const Examination& exam, const Span& span) {
+  if (span.last < span.first) return 0;
+  double kept = 0;
+  for (SiteIndex i = 0; i < exam.heap.sites.size(); ++i) kept += kept_in(span, exam.heap.sites[i], exam.growth[i]);
+  const std::vector<Site>& handles = exam.heap.handles.sites;
+  for (size_t i = 0; i < handles.size(); ++i) kept += kept_in(span, handles[i], exam.growth_of_handles[i]);
+  return kept / static_cast<double>(span.last - span.first + 1);
 }
 
 bool is_worth_a_leak(const Heap& heap, int space, double bytes) {

@@ -20,6 +20,7 @@ using SiteIndex = size_t;  // into Heap::sites
 struct Examination {
   const Heap& heap;
   std::vector<Growth> growth;    // of each site
+  std::vector<Growth> growth_of_handles;  // of each site of handles
   std::vector<bool> explained;   // each site
 };
 
@@ -43,6 +44,16 @@ bool is_framework_segment(const Heap&, const Site&);
 // What a growing site holds when the work ends; what it had piled up if the program's end took it away.
 uint64_t held_bytes(const Examination&, SiteIndex);
 uint64_t held_blocks(const Examination&, SiteIndex);
+
+// A span of the process's allocations, handles included, by their serials.
+struct Span {
+  uint64_t first = UINT64_MAX, last = 0;
+};
+void extend(Span&, const Site&);  // to all of the site's allocations
+
+// Share of the span's allocations that growing sites made and kept. Near 1: nothing came and went meanwhile, so what was made then
+// was made in one go, before whatever used it.
+double density_of(const Examination&, const Span&);
 
 // Enough to be called a leak: it grows without bound, but a person should only be sent after what will matter to them.
 bool is_worth_a_leak(const Heap&, int space, double bytes);

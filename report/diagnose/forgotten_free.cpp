@@ -28,20 +28,18 @@ constexpr double kBlocksOfAThread = 4;
 
 bool is_pinned(const Space& space) { return space.memory == Memory::kPinnedHost; }
 
-// Share of all allocations between the group's first and last that are its own and stayed.
-double density_of(const Examination& exam, std::span<const SiteIndex> sites) {
-  uint64_t first = UINT64_MAX, last = 0, own = 0;
-  for (SiteIndex i : sites) {
-    const Site& site = exam.heap.sites[i];
-    first = std::min(first, site.first_serial);
-    last = std::max(last, site.last_serial);
-    own += held_blocks(exam, i);
-  }
-  return last < first ? 0 : static_cast<double>(own) / static_cast<double>(last - first + 1);
+Span span_of(const Examination& exam, std::span<const SiteIndex> sites) {
+  Span span;
+  for (SiteIndex i : sites) extend(span, exam.heap.sites[i]);
+  return span;
 }
 
 bool all_freed_at_end(const Examination& exam, std::span<const SiteIndex> sites) {
   return std::ranges::all_of(sites, [&](SiteIndex i) { return exam.growth[i].fell_at_end; });
+}
+
+bool are_used_for_a_while(const Heap& heap, std::span<const SiteIndex> sites) {
+  return std::ranges::any_of(sites, [&](SiteIndex i) { return is_used_for_a_while(heap, heap.sites[i]); });
 }
 
 // Buffers of the program, made for the run, rather than one more in each iteration.
@@ -50,8 +48,9 @@ bool are_made_for_the_run(const Examination& exam, std::span<const SiteIndex> si
   for (SiteIndex i : sites) blocks += held_blocks(exam, i);
   if (blocks < kFewestBlocks) return true;
   if (std::ranges::any_of(sites, [&](SiteIndex i) { return is_used_long_after(exam.heap, exam.heap.sites[i]); })) return true;
-  const bool freed_at_end = all_freed_at_end(exam, sites), back_to_back = density_of(exam, sites) > kBackToBack;
+  const bool freed_at_end = all_freed_at_end(exam, sites), back_to_back = density_of(exam, span_of(exam, sites)) > kBackToBack;
   if (freed_at_end && back_to_back) return true;  // a pool, built and taken down
+  if (back_to_back && are_used_for_a_while(exam.heap, sites)) return true;
   return (freed_at_end || back_to_back) && blocks < kManyBackToBack;
 }
 
@@ -133,7 +132,7 @@ std::string_view right_free(const Site& site) {
 }
 
 Confidence confidence_of(const Examination& exam, std::span<const SiteIndex> sites, uint64_t blocks) {
-  const bool alone = density_of(exam, sites) > kBackToBack;
+  const bool alone = density_of(exam, span_of(exam, sites)) > kBackToBack;
   const bool steady = std::ranges::any_of(sites, [&](SiteIndex i) { return exam.growth[i].even; });
   return blocks >= kSureBlocks && steady && !alone ? Confidence::kHigh : Confidence::kMedium;
 }

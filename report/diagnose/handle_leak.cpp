@@ -18,16 +18,16 @@ namespace {
 
 constexpr uint64_t kFewestHandles = 16;
 constexpr uint64_t kManyBackToBack = 1000;  // more than anybody makes in advance
+constexpr uint64_t kManyAllAlong = 64;      // made one by one through the whole run
 constexpr uint64_t kSureHandles = 50;
 
 using Group = std::vector<const Site*>;  // of one kind, made in one function
 
-bool is_growing(const Site& site) { return growth_of(site).shape == Shape::kRising; }
-
-std::vector<Group> growing_groups(const Heap& heap) {
+std::vector<Group> growing_groups(const Examination& exam) {
   std::map<std::pair<std::string, Kind>, Group> groups;
-  for (const Site& site : heap.handles.sites) {
-    if (is_growing(site)) groups[{function_key(heap, site), site.kind}].push_back(&site);
+  for (size_t i = 0; i < exam.growth_of_handles.size(); ++i) {
+    const Site& site = exam.heap.handles.sites[i];
+    if (exam.growth_of_handles[i].shape == Shape::kRising) groups[{function_key(exam.heap, site), site.kind}].push_back(&site);
   }
   std::vector<Group> list;
   for (auto& [key, group] : groups) list.push_back(std::move(group));
@@ -40,9 +40,16 @@ uint64_t count_of(const Group& group) {
   return count;
 }
 
-bool are_made_for_the_run(const Heap& heap, const Group& group) {
-  if (std::ranges::any_of(group, [&](const Site* site) { return is_used_long_after(heap, *site); })) return true;
-  return density(births_of(group)) > kBackToBack && count_of(group) < kManyBackToBack;
+bool are_made_for_the_run(const Examination& exam, const Group& group) {
+  const auto any = [&](bool (*is)(const Heap&, const Site&)) {
+    return std::ranges::any_of(group, [&](const Site* site) { return is(exam.heap, *site); });
+  };
+  if (any(is_used_long_after)) return true;
+  Span span;
+  for (const Site* site : group) extend(span, *site);
+  if (density_of(exam, span) <= kBackToBack) return false;
+  if (any(is_used_for_a_while)) return true;
+  return count_of(group) < (any(is_made_all_along) ? kManyAllAlong : kManyBackToBack);
 }
 
 std::string_view destroyer(Kind kind) {
@@ -114,8 +121,8 @@ Finding handle_leak(const Heap& heap, Group group) {
 
 std::vector<Finding> find_handle_leaks(Examination& exam) {
   std::vector<Finding> found;
-  for (const Group& group : growing_groups(exam.heap)) {
-    if (count_of(group) < kFewestHandles || are_made_for_the_run(exam.heap, group)) continue;
+  for (const Group& group : growing_groups(exam)) {
+    if (count_of(group) < kFewestHandles || are_made_for_the_run(exam, group)) continue;
     found.push_back(handle_leak(exam.heap, group));
   }
   return found;

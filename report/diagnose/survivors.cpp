@@ -9,6 +9,9 @@ namespace {
 
 constexpr double kLongUse = 0.2;          // seconds that buffers are used after the last was made,
 constexpr double kUsedOverMaking = 4;     // and many times longer than making them took: they were made for the run
+constexpr double kUsedForAWhile = 0.25;   // of the time that making them took, where nothing else was made meanwhile
+constexpr double kLongMaking = 0.5;       // seconds
+constexpr double kAllAlong = 0.8;         // of the run
 constexpr double kEvenGaps = 1.35;        // ratio of long to short gaps up to which births follow one rhythm
 constexpr double kWholeNumber = 0.1;      // distance from a multiple of the shortest gap: some iterations were left out
 constexpr uint64_t kShortestRhythm = 3;  // every gap is a multiple of 1, and nearly one of 2
@@ -72,6 +75,16 @@ double density(const Births& births) {
 
 double average_size(const Site& site) {
   return site.allocations == 0 ? 0 : static_cast<double>(site.allocated_bytes) / static_cast<double>(site.allocations);
+}
+
+bool is_used_for_a_while(const Heap& heap, const Site& site) {
+  const double used = heap.process.duration - site.last_time, making = site.last_time - site.first_time;
+  return used > kLongUse && used > kUsedForAWhile * making;
+}
+
+bool is_made_all_along(const Heap& heap, const Site& site) {
+  const double making = site.last_time - site.first_time;
+  return making > kLongMaking && making > kAllAlong * heap.process.duration;
 }
 
 bool is_used_long_after(const Heap& heap, const Site& site) {

@@ -30,6 +30,13 @@ inline constexpr uint64_t kScalarBytes = 512;
 // Made within a part of the run and used long after: buffers of the program, not of its iterations.
 bool is_used_long_after(const Heap&, const Site&);
 
+// The program went on for a while after the last was made. Says something of what was made in one go: a leak's loop ends with the
+// program.
+bool is_used_for_a_while(const Heap&, const Site&);
+
+// The making took the whole run: it was not done in advance.
+bool is_made_all_along(const Heap&, const Site&);
+
 // Of all blocks the site ever allocated, in bytes.
 double average_size(const Site&);
 

@@ -1,7 +1,7 @@
 # A graph's allocation node is memory from the launch on, until somebody frees it: by what it was made, and however it is freed.
 import harness
 
-HEAD = '#include "check.h"\n' + '''
+HEAD = '#include "check.h"\n#include <thread>\n' + '''
 static cudaStream_t stream;
 static void* block;
 static cudaGraph_t captured(bool frees) {
@@ -68,6 +68,27 @@ def test_auto_free_keeps_the_last_launch():
 def test_an_instance_outlives_its_graph():
     harness.equal(live_mib("auto graph = captured(false); auto exec = instance(graph); CHECK(cudaGraphDestroy(graph)); launch(exec);"),
                   1, "MiB")
+
+
+def test_two_captures_at_once_stay_apart():
+    body = ("cudaStream_t other; CHECK(cudaStreamCreate(&other)); void *a, *b; cudaGraph_t first, second;"
+            "CHECK(cudaStreamBeginCapture(stream, cudaStreamCaptureModeRelaxed));"
+            "CHECK(cudaStreamBeginCapture(other, cudaStreamCaptureModeRelaxed));"
+            "CHECK(cudaMallocAsync(&a, 1 << 20, stream)); CHECK(cudaMallocAsync(&b, 8 << 20, other));"
+            "CHECK(cudaStreamEndCapture(stream, &first)); CHECK(cudaStreamEndCapture(other, &second));")
+    harness.equal(live_mib(body + "launch(instance(second));"), 8, "MiB of the second graph")
+    harness.equal(live_mib(body + "launch(instance(first));"), 1, "MiB of the first graph")
+
+
+def test_a_capture_may_change_threads():
+    filled = "std::thread([] { CHECK(cudaMallocAsync(&block, 4 << 20, stream)); }).join();"
+    ended = "cudaGraph_t graph; std::thread([&] { CHECK(cudaStreamEndCapture(stream, &graph)); }).join(); launch(instance(graph));"
+    harness.equal(live_mib("CHECK(cudaStreamBeginCapture(stream, cudaStreamCaptureModeRelaxed));" + filled + ended), 4, "MiB")
+
+
+def test_a_free_node_added_later_is_not_in_the_instance():
+    harness.equal(live_mib("auto graph = captured(false); auto exec = instance(graph); cudaGraphNode_t node;"
+                           "CHECK(cudaGraphAddMemFreeNode(&node, graph, nullptr, 0, block)); launch(exec);"), 1, "MiB")
 
 
 def test_a_node_added_by_call():

@@ -48,9 +48,13 @@ FAKE(cuDeviceGetMemPool, (CUmemoryPool * pool, CUdevice), ANSWERS(pool, (CUmemor
 FAKE(cuDeviceGetName, (char* name, int, CUdevice), strcpy(name, "Fake"); return CUDA_SUCCESS;)
 FAKE(cuDeviceTotalMem_v2, (size_t * bytes, CUdevice), ANSWERS(bytes, 4096))
 FAKE(cuDevicePrimaryCtxGetState, (CUdevice, unsigned*, int* active), ANSWERS(active, fake_primary_active))
-FAKE(cuStreamIsCapturing, (CUstream stream, CUstreamCaptureStatus* status),
+FAKE(cuStreamGetCaptureInfo_v2,
+     (CUstream stream, CUstreamCaptureStatus* status, cuuint64_t*, CUgraph* graph, const CUgraphNode**, size_t*),
+     *graph = (CUgraph)0x9000;
      ANSWERS(status, stream && stream == fake_capturing ? CU_STREAM_CAPTURE_STATUS_ACTIVE : CU_STREAM_CAPTURE_STATUS_NONE))
-FAKE(cuStreamIsCapturing_ptsz, (CUstream stream, CUstreamCaptureStatus* status), return cuStreamIsCapturing(stream, status);)
+FAKE(cuStreamGetCaptureInfo_v2_ptsz,
+     (CUstream stream, CUstreamCaptureStatus* status, cuuint64_t* id, CUgraph* graph, const CUgraphNode** nodes, size_t* count),
+     return cuStreamGetCaptureInfo_v2(stream, status, id, graph, nodes, count);)
 
 // As the driver does: the same name at another version or with another flag is another function.
 static CUresult proc_address(const char* name, void** function, int version, cuuint64_t flags) {

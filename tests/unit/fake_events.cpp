@@ -76,8 +76,7 @@ PendingFree::PendingFree(uint64_t handle, format::Kind kind) : address_(handle),
   say("%s: destroys %s %lx\n", api(), freeing, handle);
 }
 void PendingFree::finish(int result) { say("%s: freed %s %lx result %d\n", api(), freeing, address_, result); }
-void graph_node_added(const GraphNodeReport& node) { say("%s: node %lx of %lu bytes\n", api(), node.address, node.size); }
-void graph_captured(uint64_t) {}
+void graph_node_added(const GraphNodeReport& node) { say("%s: node %lx of %lu bytes of graph %lx\n", api(), node.address, node.size, node.graph); }
 void graph_copied(uint64_t, uint64_t) {}
 void graph_gone(uint64_t) {}
 void graph_launched(uint64_t) {}

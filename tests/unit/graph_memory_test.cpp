@@ -14,8 +14,8 @@ std::vector<uint64_t> effects(GraphMemory& graphs, uint64_t instance) {
   return addresses;
 }
 
-GraphNode allocates(uint64_t address, uint32_t thread = 1) { return {address, 100, "f", 0, thread, 0, false, 0, 0}; }
-GraphNode frees(uint64_t address, uint32_t thread = 1) { return {address, 0, "f", 0, thread, 0, false, 0, 0}; }
+GraphNode allocates(uint64_t address) { return {address, 100, "f", 0, 0, 0, 0, 0, 0, 0}; }
+GraphNode frees(uint64_t address) { return {address, 0, "f", 0, 0, 0, 0, 0, 0, 0}; }
 
 using Nodes = std::vector<uint64_t>;
 
@@ -29,14 +29,14 @@ TEST(GraphMemory, an_instance_has_the_nodes_of_its_time) {
   EXPECT_EQ(effects(graphs, 30), (Nodes{2, 1}));
 }
 
-TEST(GraphMemory, captures_of_two_threads_stay_apart) {
+TEST(GraphMemory, an_instance_from_before_the_free_node_still_allocates) {
   GraphMemory graphs = {};
-  add_graph_node(graphs, 0, allocates(1, 7));
-  add_graph_node(graphs, 0, allocates(2, 8));
-  end_graph_capture(graphs, 8, 20);
-  end_graph_capture(graphs, 7, 10);
-  EXPECT_EQ(effects(graphs, 10), (Nodes{1}));
-  EXPECT_EQ(effects(graphs, 20), (Nodes{2}));
+  add_graph_node(graphs, 10, allocates(1));
+  copy_graph_nodes(graphs, 20, 10);
+  add_graph_node(graphs, 10, frees(1));
+  copy_graph_nodes(graphs, 30, 10);
+  EXPECT_EQ(effects(graphs, 20), (Nodes{1}));
+  EXPECT_EQ(effects(graphs, 30), Nodes{});
 }
 
 TEST(GraphMemory, what_is_freed_inside_has_no_effect) {
@@ -67,13 +67,6 @@ TEST(GraphMemory, a_handle_used_again_forgets_what_it_was) {
   copy_graph_nodes(graphs, 20, 11);
   EXPECT_EQ(effects(graphs, 20), Nodes{});
   forget_graph(graphs, 10);
-  EXPECT_EQ(graphs.alive.load(), 0u);
-}
-
-TEST(GraphMemory, a_failed_capture_leaves_nothing) {
-  GraphMemory graphs = {};
-  add_graph_node(graphs, 0, allocates(1, 7));
-  end_graph_capture(graphs, 7, 0);
   EXPECT_EQ(graphs.alive.load(), 0u);
 }
 

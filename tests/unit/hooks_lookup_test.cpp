@@ -184,8 +184,8 @@ TEST_F(HooksTest, a_capturing_stream_adds_nodes_to_its_graph) {
   free_async(address, capturing);
   free_async(address, reinterpret_cast<CUstream>(0x6));
   EXPECT_EQ(events(),
-            "cuMemAllocAsync: node 4000 of 64 bytes\n"
-            "cuMemFreeAsync: node 4000 of 0 bytes\n"
+            "cuMemAllocAsync: node 4000 of 64 bytes of graph 9000\n"
+            "cuMemFreeAsync: node 4000 of 0 bytes of graph 9000\n"
             "cuMemFreeAsync: frees device 4000\n"
             "cuMemFreeAsync: freed device 4000 result 0\n");
 }

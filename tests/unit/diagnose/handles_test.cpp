@@ -68,6 +68,28 @@ TEST(handles, streams_made_at_the_start_are_no_leak) {
   EXPECT_EQ(said(program.end()), "");
 }
 
+TEST(handles, everything_of_a_layer_made_while_loading_is_no_leak) {
+  Program program;
+  for (int layer = 0; layer < 64; ++layer) {
+    program.keep(program.malloc_at(4), kMiB);
+    program.keep(program.site(program.native_line("app.cpp", 5, "run"), 0, Kind::kPinned), kMiB);
+    program.keep(program.made_at(6, Kind::kEvent), 1);
+    program.keep(program.made_at(7, Kind::kStream), 1);
+    program.wait(0.008);
+  }
+  program.wait(1);
+  EXPECT_FALSE(says_leak(program.end()));
+}
+
+TEST(handles, one_by_one_through_the_whole_run_they_are_a_leak) {
+  Program program;
+  for (int i = 0; i < 900; ++i) {
+    program.keep(program.made_at(5, Kind::kEvent), 1);
+    program.wait(0.002);
+  }
+  EXPECT_EQ(said(program.end()), "handle-leak/leak");
+}
+
 TEST(handles, thousands_that_nothing_else_follows_are_a_leak) {
   Program program;
   for (int i = 0; i < 1500; ++i) program.keep(program.made_at(5, Kind::kEvent), 1);
