@@ -13,7 +13,8 @@ namespace {
 // What is no leak comes first, so that no later family can blame it. What explains most (a whole model with its gradients
 // and moments) comes before what explains single tensors; what explains nothing comes last.
 constexpr Family kFamilies[] = {
-    find_settled_growth,  find_custom_function_cycles, find_bounded_accumulation, find_repeated_models, find_retained_tensors,
+    find_settled_growth,  find_custom_function_cycles, find_bounded_accumulation, find_joined_results,
+    find_repeated_models, find_retained_tensors,
     find_forgotten_frees, find_stale_intermediates,    find_never_freed,          find_invalid_frees,
     find_handle_leaks,    find_allocation_churn,       find_unknown_growth,
 };

@@ -9,6 +9,7 @@ namespace vramtrack {
 std::vector<Finding> find_settled_growth(Examination&);       // warm_up.cpp: warm-up
 std::vector<Finding> find_custom_function_cycles(Examination&);  // custom_function.cpp: retained-intermediates
 std::vector<Finding> find_bounded_accumulation(Examination&); // bounded.cpp: retained-results/info
+std::vector<Finding> find_joined_results(Examination&);       // bounded.cpp: retained-results/info
 std::vector<Finding> find_repeated_models(Examination&);      // repeated_models.cpp: repeated-model-construction
 std::vector<Finding> find_retained_tensors(Examination&);     // retained.cpp: retained-intermediates, retained-results
 std::vector<Finding> find_stale_intermediates(Examination&);  // stale.cpp: stale-intermediates

@@ -23,6 +23,7 @@ constexpr uint64_t kManyBackToBack = 32;  // more than the layers or slots a pro
 constexpr uint64_t kFewestBlocks = 6;     // fewer are things of a program, not of its iterations
 constexpr uint64_t kSureBlocks = 20;
 constexpr uint64_t kTinyBlock = 4096;
+constexpr uint64_t kPairsToOneLive = 3;    // allocations for each block that is live at a time: more were not freed each time
 constexpr size_t kFewestThreads = 16;     // fewer may be the program's workers
 constexpr double kBlocksOfAThread = 4;
 
@@ -47,10 +48,9 @@ bool are_made_for_the_run(const Examination& exam, std::span<const SiteIndex> si
   uint64_t blocks = 0;
   for (SiteIndex i : sites) blocks += held_blocks(exam, i);
   if (blocks < kFewestBlocks) return true;
-  if (std::ranges::any_of(sites, [&](SiteIndex i) { return is_used_long_after(exam.heap, exam.heap.sites[i]); })) return true;
+  if (are_used_for_a_while(exam.heap, sites)) return true;
   const bool freed_at_end = all_freed_at_end(exam, sites), back_to_back = density_of(exam, span_of(exam, sites)) > kBackToBack;
   if (freed_at_end && back_to_back) return true;  // a pool, built and taken down
-  if (back_to_back && are_used_for_a_while(exam.heap, sites)) return true;
   return (freed_at_end || back_to_back) && blocks < kManyBackToBack;
 }
 
@@ -99,7 +99,8 @@ using FreedSites = std::map<std::string, size_t>;
 FreedSites freed_sites(const Heap& heap, int space) {
   FreedSites freed;
   for (const Site& site : heap.sites) {
-    if (site.space == space && site.allocations > 2 && site.frees + 1 >= site.allocations) ++freed[function_key(heap, site)];
+    const bool each_time = site.frees + 1 >= site.allocations && site.max_live_blocks * kPairsToOneLive <= site.allocations;
+    if (site.space == space && each_time) ++freed[function_key(heap, site)];
   }
   return freed;
 }
@@ -134,7 +135,7 @@ std::string_view right_free(const Site& site) {
 Confidence confidence_of(const Examination& exam, std::span<const SiteIndex> sites, uint64_t blocks) {
   const bool alone = density_of(exam, span_of(exam, sites)) > kBackToBack;
   const bool steady = std::ranges::any_of(sites, [&](SiteIndex i) { return exam.growth[i].even; });
-  return blocks >= kSureBlocks && steady && !alone ? Confidence::kHigh : Confidence::kMedium;
+  return blocks >= kSureBlocks && steady && !alone && !all_freed_at_end(exam, sites) ? Confidence::kHigh : Confidence::kMedium;
 }
 
 // "" or " and 12 other functions".

@@ -44,11 +44,10 @@ bool are_made_for_the_run(const Examination& exam, const Group& group) {
   const auto any = [&](bool (*is)(const Heap&, const Site&)) {
     return std::ranges::any_of(group, [&](const Site* site) { return is(exam.heap, *site); });
   };
-  if (any(is_used_long_after)) return true;
+  if (any(is_used_for_a_while)) return true;
   Span span;
   for (const Site* site : group) extend(span, *site);
   if (density_of(exam, span) <= kBackToBack) return false;
-  if (any(is_used_for_a_while)) return true;
   return count_of(group) < (any(is_made_all_along) ? kManyAllAlong : kManyBackToBack);
 }
 
@@ -70,7 +69,7 @@ std::string_view destroyer(Kind kind) {
 // Handles of the same function that are destroyed each time: this kind was forgotten.
 std::string siblings_text(const Heap& heap, const Site& leaking) {
   for (const Site& site : heap.handles.sites) {
-    const bool destroyed = site.allocations > 2 && site.frees + 1 >= site.allocations;
+    const bool destroyed = site.frees + 1 >= site.allocations && site.max_live_blocks * 3 <= site.allocations;
     if (destroyed && site.kind != leaking.kind && function_key(heap, site) == function_key(heap, leaking)) {
       return fmt::format("the {}s of the same function are destroyed each time: this one is forgotten", noun_of(site.kind));
     }

@@ -15,6 +15,7 @@ namespace {
 constexpr size_t kFewestBuilds = 3;       // two models of one kind are a pair (student and teacher, online and target)
 constexpr size_t kSureBuilds = 5;
 constexpr double kWorthAWord = 0.05;      // of the peak: a smaller model built too early is not worth a change
+constexpr double kRoundsWithout = 2;        // a model: what was built in the rounds before was for the run
 constexpr double kOncePerModel = 1.25;    // births per model up to which a site's growth follows the models, not the steps
 
 std::string built_at(const Heap& heap, const Cohort& cohort) { return call_text(heap, cohort.built_at); }
@@ -57,6 +58,16 @@ void put_parameters_first(Finding& finding) {
   std::ranges::stable_partition(finding.sites, [](const FindingSite& site) { return site.category == "parameter"; });
 }
 
+// By the rhythm in which they were built more would have come: it was not one in each round.
+bool is_over(const Examination& exam, const Cohort& cohort) {
+  std::vector<const Site*> merged;
+  for (SiteIndex i : cohort.sites) merged.push_back(&exam.heap.sites[i]);
+  const Births births = births_of(merged);
+  const double one_round = static_cast<double>(births.last_serial - births.first_serial) / static_cast<double>(cohort.builds - 1);
+  const double since = static_cast<double>(exam.heap.process.allocations) - static_cast<double>(births.last_serial);
+  return births.blocks > 0 && since > kRoundsWithout * one_round;
+}
+
 Finding kept_models(Examination& exam, int space, const Cohort& cohort) {
   const std::vector<SiteIndex> sites = with_all_that_lives_on(exam, space, cohort);
   const Confidence sure = cohort.builds >= kSureBuilds ? Confidence::kHigh : Confidence::kMedium;
@@ -71,6 +82,14 @@ Finding kept_models(Examination& exam, int space, const Cohort& cohort) {
     const std::string of_moments = moments > 0 ? size_text(moments) + " of optimizer state" : "";
     finding.evidence.push_back(fmt::format("with them live on {}{}{}", of_gradients,
                                            gradients > 0 && moments > 0 ? " and " : "", of_moments));
+  }
+  if (is_over(exam, cohort)) {
+    finding.severity = Severity::kInfo;
+    finding.confidence = Confidence::kMedium;
+    finding.title = fmt::format("{} models built at {} live side by side", cohort.builds, built_at(exam.heap, cohort));
+    finding.evidence.push_back("none was built in a long last part of the run: an ensemble, or copies kept on purpose");
+    finding.advice = "Nothing to fix if all of them are used; else `del` those that are not.";
+    return finding;
   }
   finding.evidence.push_back(rate_text(exam.heap, finding));
   finding.advice = "Find what still refers to the old models (an optimizer or scheduler kept in a list, a closure, a registry, "

@@ -17,11 +17,13 @@ constexpr double kOneAndSome = 1.5;     // results are one an iteration; a secon
 constexpr std::ptrdiff_t kFewGrowing = 2;  // an accumulated tensor and one made from it
 constexpr uint64_t kNextLayer = 6;      // allocations from one layer's output to the next layer's
 constexpr double kUsedAfterwards = 0.02;  // of the process's allocations
+constexpr double kOftenLarger = 0.25;    // of the allocations; the others are of operators that share the line
 constexpr double kMostlyReplaced = 0.8; // of the allocations freed again: each takes the place of the one before
 
 bool is_replaced_by_larger(const Site& site) {
   const bool one_at_a_time = std::max(site.end_blocks, site.live_blocks) <= 2;
-  return one_at_a_time && site.frees >= kMostlyReplaced * site.allocations && site.size_max > site.size_min;
+  return one_at_a_time && site.frees >= kMostlyReplaced * site.allocations &&
+         site.new_max_sizes >= kOftenLarger * static_cast<double>(site.allocations);
 }
 
 bool is_forward(const Heap& heap, const Site& site) { return phase(heap, site.stack) == Phase::kForward; }

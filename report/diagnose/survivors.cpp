@@ -7,9 +7,8 @@
 namespace vramtrack {
 namespace {
 
-constexpr double kLongUse = 0.2;          // seconds that buffers are used after the last was made,
-constexpr double kUsedOverMaking = 4;     // and many times longer than making them took: they were made for the run
-constexpr double kUsedForAWhile = 0.25;   // of the time that making them took, where nothing else was made meanwhile
+constexpr double kLongUse = 0.05;         // seconds that the program went on after the last was made,
+constexpr double kUsedOverMaking = 0.5;   // and at least half as long as making them took: they were made for the run
 constexpr double kLongMaking = 0.5;       // seconds
 constexpr double kAllAlong = 0.8;         // of the run
 constexpr double kEvenGaps = 1.35;        // ratio of long to short gaps up to which births follow one rhythm
@@ -79,17 +78,12 @@ double average_size(const Site& site) {
 
 bool is_used_for_a_while(const Heap& heap, const Site& site) {
   const double used = heap.process.duration - site.last_time, making = site.last_time - site.first_time;
-  return used > kLongUse && used > kUsedForAWhile * making;
+  return used > kLongUse && used > kUsedOverMaking * making;
 }
 
 bool is_made_all_along(const Heap& heap, const Site& site) {
   const double making = site.last_time - site.first_time;
   return making > kLongMaking && making > kAllAlong * heap.process.duration;
-}
-
-bool is_used_long_after(const Heap& heap, const Site& site) {
-  const double used = heap.process.duration - site.last_time, making = site.last_time - site.first_time;
-  return used > kLongUse && used > kUsedOverMaking * making;
 }
 
 }  // namespace vramtrack

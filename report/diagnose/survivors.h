@@ -27,11 +27,7 @@ inline constexpr double kBackToBack = 0.9;  // more is such a making in one go
 // What PyTorch's caching allocator rounds a scalar up to: a loss, a metric.
 inline constexpr uint64_t kScalarBytes = 512;
 
-// Made within a part of the run and used long after: buffers of the program, not of its iterations.
-bool is_used_long_after(const Heap&, const Site&);
-
-// The program went on for a while after the last was made. Says something of what was made in one go: a leak's loop ends with the
-// program.
+// The program went on for a while after the last was made: things of the program, not of its iterations, which go on to its end.
 bool is_used_for_a_while(const Heap&, const Site&);
 
 // The making took the whole run: it was not done in advance.

@@ -59,6 +59,20 @@ TEST(driver, small_blocks_of_a_long_loop_are_a_leak) {
   EXPECT_EQ(said_besides_churn(program.end()), "forgotten-free/leak");
 }
 
+TEST(driver, layers_loaded_used_and_freed_are_nothing) {
+  Program program;
+  std::vector<Story::BlockId> made;
+  for (int layer = 0; layer < 64; ++layer) {
+    made.push_back(program.alloc(program.malloc_at(4), kMiB));
+    made.push_back(program.alloc(program.site(program.native_line("app.cpp", 5, "run"), 0, Kind::kPinned), kMiB));
+    made.push_back(program.alloc(program.malloc_at(6), kMiB));
+    program.wait(0.008);
+  }
+  program.wait(1);
+  for (auto block : made) program.free(block);
+  EXPECT_EQ(said(program.end()), "");
+}
+
 TEST(driver, what_each_new_thread_leaves_is_its_own_finding) {
   Program program;
   for (uint32_t thread = 1; thread <= 60; ++thread) {
