@@ -197,19 +197,24 @@ void PendingFree::finish(int result) {
   if (layer_ == Layer::kDriver && blames_the_pointer(result)) note_invalid_free(*r, address_, result);
 }
 
+void library_closed() {
+  OwnWork work;
+  if (Recording* r = work.entered() ? present_recording() : nullptr) notice_unloaded_modules(r->interner);
+}
+
 // --- graphs -------------------------------------------------------------------------------------------------------------
 
 void graph_node_added(const GraphNodeReport& report) {
   OwnWork work;
   Recording* r = work.entered() && report.address ? recording_for_event() : nullptr;
   if (!r) return;
-  GraphNode node = {report.address, report.size, Call::outermost().api, 0, 0, report.device, 0, 0, 0, 0};
+  GraphNode node = {report.graph, report.address, report.size, Call::outermost().api, 0, 0, report.device, 0, 0, 0, 0};
   if (report.size) {
     const Origin origin = driver_origin(*r);
     node.stack = origin.stack.id;
     node.thread = origin.thread;
   }
-  add_graph_node(r->graphs, report.graph, node);
+  add_graph_node(r->graphs, node);
 }
 
 void graph_copied(uint64_t copy, uint64_t graph) {
@@ -217,9 +222,24 @@ void graph_copied(uint64_t copy, uint64_t graph) {
   if (Recording* r = work.entered() ? present_recording() : nullptr) copy_graph_nodes(r->graphs, copy, graph);
 }
 
-void graph_gone(uint64_t graph_or_instance) {
+void graph_capture_failed(uint64_t graph) { PendingGraph(graph).finish(kSuccess); }
+
+PendingGraph::PendingGraph(uint64_t graph_or_instance) : handle_(graph_or_instance) {
   OwnWork work;
-  if (Recording* r = work.entered() ? present_recording() : nullptr) forget_graph(r->graphs, graph_or_instance);
+  if (Recording* r = work.entered() ? present_recording() : nullptr) nodes_ = take_graph_nodes(r->graphs, handle_);
+}
+
+void PendingGraph::finish(int result) {
+  if (!nodes_) return;
+  OwnWork work;
+  Recording* r = work.entered() ? present_recording() : nullptr;
+  if (!r) return;
+  result == kSuccess ? give_up_graph_nodes(r->graphs, nodes_) : put_back_graph_nodes(r->graphs, handle_, nodes_);
+}
+
+bool graphs_have_memory() {
+  const Recording* r = present_recording();
+  return r && r->graphs.alive.load(std::memory_order_relaxed) != 0;
 }
 
 void graph_launched(uint64_t instance) {

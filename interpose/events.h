@@ -16,6 +16,9 @@ namespace vramtrack {
 // Cheap when there is nothing new to find.
 void prepare_recording();
 
+// A library may have been unloaded.
+void library_closed();
+
 // False when this process is not to be recorded at all (set-uid, --no-children, recording failed): hooks may then skip work.
 bool recording_wanted();
 
@@ -50,7 +53,8 @@ struct GraphNodeReport {
 };
 void graph_node_added(const GraphNodeReport&);
 void graph_copied(uint64_t copy, uint64_t graph);              // instantiated, cloned
-void graph_gone(uint64_t graph_or_instance);
+void graph_capture_failed(uint64_t graph);
+bool graphs_have_memory();                                     // false: no graph has a node that allocates or frees
 void graph_launched(uint64_t instance);
 
 struct RefusedAllocation {
@@ -85,6 +89,17 @@ class PendingFree {
   uint32_t block_ = 0;   // taken from the table; 0 = address not known (or of another family: then it stays)
   uint64_t serial_ = 0;
   uint64_t began_ns_ = 0;
+};
+
+// A graph or an instance on its way to being destroyed; as PendingFree.
+class PendingGraph {
+ public:
+  explicit PendingGraph(uint64_t graph_or_instance);
+  void finish(int result);
+
+ private:
+  uint64_t handle_;
+  uint32_t nodes_ = 0;  // taken; 0 = it has none
 };
 
 // A context was destroyed (context != 0) or a device's primary context reset (context == 0): linear memory, arrays and pinned

@@ -10,7 +10,7 @@ namespace {
 CUresult capture_ended(CUstream stream, CUgraph* graph, DefaultStream default_stream, decltype(&cuStreamEndCapture) real) {
   const CUgraph captured = captured_graph(stream, default_stream);
   const CUresult result = real(stream, graph);
-  if (result != CUDA_SUCCESS) graph_gone((uint64_t)captured);
+  if (result != CUDA_SUCCESS) graph_capture_failed((uint64_t)captured);
   return made(Kind::kGraph, result, graph);
 }
 
@@ -19,9 +19,18 @@ CUresult instantiated(CUresult result, const CUgraphExec* exec, CUgraph graph) {
   return made(Kind::kGraphExec, result, exec);
 }
 
-CUresult launched(CUgraphExec exec, CUstream stream, decltype(&cuGraphLaunch) real) {
+// Into a stream that is capturing it is a node of another graph.
+CUresult launched(CUgraphExec exec, CUstream stream, DefaultStream default_stream, decltype(&cuGraphLaunch) real) {
   const CUresult result = real(exec, stream);
-  if (result == CUDA_SUCCESS) graph_launched((uint64_t)exec);
+  if (result == CUDA_SUCCESS && graphs_have_memory() && !captured_graph(stream, default_stream)) graph_launched((uint64_t)exec);
+  return result;
+}
+
+template <typename Graph, typename Function>
+CUresult gone(Kind kind, Graph graph, Function real) {
+  PendingGraph nodes((uint64_t)graph);
+  const CUresult result = destroyed(kind, graph, real);
+  nodes.finish(result);
   return result;
 }
 
@@ -61,10 +70,7 @@ CUresult CUDAAPI cuStreamEndCapture_ptsz(CUstream stream, CUgraph* graph) {
   return capture_ended(stream, graph, DefaultStream::kPerThread, VRAMTRACK_REAL(cuStreamEndCapture_ptsz));
 }
 
-CUresult CUDAAPI cuGraphDestroy(CUgraph graph) {
-  graph_gone((uint64_t)graph);
-  return destroyed(Kind::kGraph, graph, VRAMTRACK_REAL(cuGraphDestroy));
-}
+CUresult CUDAAPI cuGraphDestroy(CUgraph graph) { return gone(Kind::kGraph, graph, VRAMTRACK_REAL(cuGraphDestroy)); }
 
 // --- nodes -----------------------------------------------------------------------------------------------------------------
 
@@ -126,15 +132,16 @@ CUresult CUDAAPI cuGraphInstantiateWithParams_ptsz(CUgraphExec* exec, CUgraph gr
   return instantiated(VRAMTRACK_REAL(cuGraphInstantiateWithParams_ptsz)(exec, graph, parameters), exec, graph);
 }
 
-CUresult CUDAAPI cuGraphLaunch(CUgraphExec exec, CUstream stream) { return launched(exec, stream, VRAMTRACK_REAL(cuGraphLaunch)); }
+CUresult CUDAAPI cuGraphLaunch(CUgraphExec exec, CUstream stream) {
+  return launched(exec, stream, DefaultStream::kLegacy, VRAMTRACK_REAL(cuGraphLaunch));
+}
 
 CUresult CUDAAPI cuGraphLaunch_ptsz(CUgraphExec exec, CUstream stream) {
-  return launched(exec, stream, VRAMTRACK_REAL(cuGraphLaunch_ptsz));
+  return launched(exec, stream, DefaultStream::kPerThread, VRAMTRACK_REAL(cuGraphLaunch_ptsz));
 }
 
 CUresult CUDAAPI cuGraphExecDestroy(CUgraphExec exec) {
-  graph_gone((uint64_t)exec);
-  return destroyed(Kind::kGraphExec, exec, VRAMTRACK_REAL(cuGraphExecDestroy));
+  return gone(Kind::kGraphExec, exec, VRAMTRACK_REAL(cuGraphExecDestroy));
 }
 
 // Their own names, whatever another preloaded library does with the exported ones; see driver_hooks.cpp.

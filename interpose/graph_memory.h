@@ -17,6 +17,7 @@
 namespace vramtrack {
 
 struct GraphNode {
+  uint64_t graph;
   uint64_t address, size;  // size 0: the node frees; address 0: it frees what a node before it in the graph allocates
   const char* api;
   uint32_t stack, thread;
@@ -32,15 +33,19 @@ struct GraphMemory {
   GraphNode* nodes;
   uint32_t used, first_free;
   uint64_t last_number;
-  BlockIndex lists;  // graph or instance -> its newest node
+  BlockIndex lists;   // graph or instance -> its newest node
+  BlockIndex makers;  // address -> the newest node that allocates it
 };
 
-void add_graph_node(GraphMemory&, uint64_t graph, const GraphNode& node);
+void add_graph_node(GraphMemory&, const GraphNode& node);
 
 // `copy` (an instance, a clone) has the nodes that `graph` has now.
 void copy_graph_nodes(GraphMemory&, uint64_t copy, uint64_t graph);
 
-void forget_graph(GraphMemory&, uint64_t graph_or_instance);
+// A graph or instance that is about to be destroyed gives its nodes up: they go, or come back if it is not destroyed.
+uint32_t take_graph_nodes(GraphMemory&, uint64_t graph_or_instance);
+void put_back_graph_nodes(GraphMemory&, uint64_t graph_or_instance, uint32_t taken);
+void give_up_graph_nodes(GraphMemory&, uint32_t taken);
 
 // Calls `visit` for each node whose effect outlives the launch.
 template <typename Visit>

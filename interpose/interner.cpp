@@ -181,6 +181,11 @@ StackRef intern_stack(Interner& in, uint32_t base, const uint32_t* frames, uint3
 
 StackRef find_stack(const Interner& in, uint64_t hash) { return unpack(in.stacks.find(hash)); }
 
+void notice_unloaded_modules(Interner& in) {
+  Locked hold(in.lock);
+  if (in.modules.count) refresh_modules(in.modules, in, *in.file);  // else nothing is remembered yet
+}
+
 uint32_t module_generation(const Interner& in) { return in.modules.generation.load(std::memory_order_acquire); }
 
 }  // namespace vramtrack

@@ -34,4 +34,7 @@ StackRef find_stack(const Interner&, uint64_t hash);
 // Rises whenever a module was seen to be unloaded: addresses remembered before may mean other code now.
 uint32_t module_generation(const Interner&);
 
+// To be called when a module may have gone. Takes the loader's lock.
+void notice_unloaded_modules(Interner&);
+
 }  // namespace vramtrack

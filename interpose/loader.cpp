@@ -117,6 +117,7 @@ Function* found_once(std::atomic<void*>& cache, const char* name) {
 
 constinit std::atomic<void*> dlsym_address{nullptr};
 constinit std::atomic<void*> dlvsym_address{nullptr};
+constinit std::atomic<void*> dlclose_address{nullptr};
 
 void* pinned(const char* path) { return dlopen(path, RTLD_NOLOAD | RTLD_NODELETE | RTLD_LAZY); }
 
@@ -145,6 +146,7 @@ int match(dl_phdr_info* object, size_t, void* argument) {
 }  // namespace
 
 Dlsym* real_dlsym() { return found_once<Dlsym>(dlsym_address, "dlsym"); }
+Dlclose* real_dlclose() { return found_once<Dlclose>(dlclose_address, "dlclose"); }
 Dlvsym* real_dlvsym() { return found_once<Dlvsym>(dlvsym_address, "dlvsym"); }
 
 void* next_after_us(const char* name) {
@@ -165,7 +167,7 @@ void* found_from(const void* address, const char* name) {
   void* object = path ? dlopen(path, RTLD_NOLOAD | RTLD_LAZY) : nullptr;
   if (!object) return nullptr;
   void* found = real_dlsym()(object, name);
-  dlclose(object);
+  real_dlclose()(object);
   return found;
 }
 

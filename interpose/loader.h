@@ -8,9 +8,12 @@ namespace vramtrack {
 using Dlsym = void*(void* handle, const char* name);
 using Dlvsym = void*(void* handle, const char* name, const char* version);
 
+using Dlclose = int(void* handle);
+
 // libc's own functions. Never null. Takes no lock, allocates nothing, works before any constructor has run.
 Dlsym* real_dlsym();
 Dlvsym* real_dlvsym();
+Dlclose* real_dlclose();
 
 // What the global scope would have found without us; sets dlerror() as that search would have.
 void* next_after_us(const char* name);

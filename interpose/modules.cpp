@@ -137,6 +137,8 @@ void drop_unseen(Walk& walk) {
   }
 }
 
+}  // namespace
+
 void refresh_modules(Modules& modules, Interner& interner, CaptureFile& file) {
   if (!modules.loaded) modules.loaded = static_cast<Modules::Loaded*>(map_private(Modules::kMax * sizeof(Modules::Loaded)));
   if (!modules.loaded) return;
@@ -152,8 +154,6 @@ void refresh_modules(Modules& modules, Interner& interner, CaptureFile& file) {
   modules.subs = counters[1];
   if (walk.changed) modules.generation.fetch_add(1, std::memory_order_release);
 }
-
-}  // namespace
 
 uint32_t module_of(Modules& modules, Interner& interner, CaptureFile& file, uintptr_t address) {
   refresh_modules(modules, interner, file);

@@ -29,4 +29,7 @@ struct Modules {
 // while constructors run.
 uint32_t module_of(Modules&, Interner&, CaptureFile&, uintptr_t address);
 
+// The look at the loader's list alone.
+void refresh_modules(Modules&, Interner&, CaptureFile&);
+
 }  // namespace vramtrack

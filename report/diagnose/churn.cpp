@@ -14,7 +14,8 @@ constexpr uint64_t kFewestPairs = 100;
 constexpr uint64_t kMostAtOnce = 8;        // more is a set that is filled and emptied
 constexpr double kMostlyFreed = 0.9;
 constexpr double kLeastTime = 0.005;       // of the run, spent in the calls,
-constexpr double kLeastRate = 20;          // or so many pairs a second
+constexpr double kMostOfRun = 0.5;         // or through this much of it
+constexpr double kLeastRate = 20;          // so many pairs a second
 constexpr uint64_t kSurePairs = 500;
 
 // Stream-ordered memory has its pool already, and registering is no allocation.
@@ -33,7 +34,9 @@ bool churns(const Examination& exam, SiteIndex i) {
   const double pairs = static_cast<double>(site.frees);
   if (site.allocations < kFewestPairs || pairs < kMostlyFreed * static_cast<double>(site.allocations)) return false;
   if (site.max_live_blocks > kMostAtOnce) return false;
-  return share_of_run(exam.heap, site) >= kLeastTime || pairs >= kLeastRate * exam.heap.process.duration;
+  const double duration = exam.heap.process.duration;
+  const bool all_along = site.last_time - site.first_time >= kMostOfRun * duration && pairs >= kLeastRate * duration;
+  return share_of_run(exam.heap, site) >= kLeastTime || all_along;
 }
 
 std::string_view remedy(Kind kind) {

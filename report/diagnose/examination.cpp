@@ -88,8 +88,7 @@ bool is_framework_segment(const Heap& heap, const Site& site) {
 
 uint64_t held_bytes(const Examination& exam, SiteIndex i) {
   const Site& site = exam.heap.sites[i];
-  const Growth& growth = exam.growth[i];
-  return growth.fell_at_end ? std::max(site.end_bytes, static_cast<uint64_t>(std::max(growth.bytes, 0.0))) : site.end_bytes;
+  return exam.growth[i].fell_at_end ? std::max(site.end_bytes, site.max_live_bytes) : site.end_bytes;
 }
 
 uint64_t held_blocks(const Examination& exam, SiteIndex i) {

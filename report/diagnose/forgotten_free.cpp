@@ -20,6 +20,7 @@ namespace vramtrack {
 namespace {
 
 constexpr uint64_t kManyBackToBack = 32;  // more than the layers or slots a program usually makes in one loop
+constexpr uint64_t kManyAllAlong = 12;    // the same, one by one through the whole run
 constexpr uint64_t kFewestBlocks = 6;     // fewer are things of a program, not of its iterations
 constexpr uint64_t kSureBlocks = 20;
 constexpr uint64_t kTinyBlock = 4096;
@@ -51,7 +52,8 @@ bool are_made_for_the_run(const Examination& exam, std::span<const SiteIndex> si
   if (are_used_for_a_while(exam.heap, sites)) return true;
   const bool freed_at_end = all_freed_at_end(exam, sites), back_to_back = density_of(exam, span_of(exam, sites)) > kBackToBack;
   if (freed_at_end && back_to_back) return true;  // a pool, built and taken down
-  return (freed_at_end || back_to_back) && blocks < kManyBackToBack;
+  const bool all_along = std::ranges::any_of(sites, [&](SiteIndex i) { return is_made_all_along(exam.heap, exam.heap.sites[i]); });
+  return (freed_at_end || back_to_back) && blocks < (all_along ? kManyAllAlong : kManyBackToBack);
 }
 
 // What kind of thing it is that piles up: each is a finding of its own, with its own advice.

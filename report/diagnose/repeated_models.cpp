@@ -68,9 +68,20 @@ bool is_over(const Examination& exam, const Cohort& cohort) {
   return births.blocks > 0 && since > kRoundsWithout * one_round;
 }
 
+// Parameters that belong to no model of the cohort: a body to which heads are added.
+bool others_live_on(const Examination& exam, int space, const Cohort& cohort) {
+  for (SiteIndex i = 0; i < exam.heap.sites.size(); ++i) {
+    const Site& site = exam.heap.sites[i];
+    const bool is_other = site.space == space && std::ranges::count(cohort.sites, i) == 0;
+    if (is_other && site.end_bytes > 0 && exam.growth[i].shape == Shape::kFlat && category(exam.heap, site) == "parameter") return true;
+  }
+  return false;
+}
+
 Finding kept_models(Examination& exam, int space, const Cohort& cohort) {
   const std::vector<SiteIndex> sites = with_all_that_lives_on(exam, space, cohort);
-  const Confidence sure = cohort.builds >= kSureBuilds ? Confidence::kHigh : Confidence::kMedium;
+  const bool beside_others = others_live_on(exam, space, cohort);
+  const Confidence sure = cohort.builds >= kSureBuilds && !beside_others ? Confidence::kHigh : Confidence::kMedium;
   Finding finding = make_finding(exam, "repeated-model-construction", Severity::kLeak, sure, shares_held(exam, sites));
   put_parameters_first(finding);
   finding.title = fmt::format("{} models built at {} are all still alive", cohort.builds, built_at(exam.heap, cohort));
@@ -91,6 +102,7 @@ Finding kept_models(Examination& exam, int space, const Cohort& cohort) {
     finding.advice = "Nothing to fix if all of them are used; else `del` those that are not.";
     return finding;
   }
+  if (beside_others) finding.evidence.push_back("other parameters were made once and live on: a part may be added on purpose");
   finding.evidence.push_back(rate_text(exam.heap, finding));
   finding.advice = "Find what still refers to the old models (an optimizer or scheduler kept in a list, a closure, a registry, "
                    "`lru_cache`): build the model once outside the loop, or `del` it and its optimizer before the next one is "

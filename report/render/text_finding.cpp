@@ -33,7 +33,7 @@ std::string where_text(const Heap& heap, const Finding& finding) {
   if (finding.space < 0 || static_cast<size_t>(finding.space) >= heap.spaces.size()) return "";
   const Space& space = heap.spaces[finding.space];
   if (is_handle(finding.kind)) return fmt::format(", {}s on {}", noun_of(finding.kind), device_name(space));
-  std::string layer = space.layer == Layer::kPytorch ? "PyTorch tensors" : fmt::format("{} memory", to_string(finding.kind));
+  std::string layer = space.layer == Layer::kPytorch ? "PyTorch tensors" : fmt::format("{} memory", finding.kind == Kind::kGraphMemory ? "graph" : to_string(finding.kind));
   return fmt::format(", {} on {}", layer, device_name(space));
 }
 

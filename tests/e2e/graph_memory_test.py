@@ -91,6 +91,13 @@ def test_a_free_node_added_later_is_not_in_the_instance():
                            "CHECK(cudaGraphAddMemFreeNode(&node, graph, nullptr, 0, block)); launch(exec);"), 1, "MiB")
 
 
+def test_a_launch_into_a_capture_is_none():
+    harness.equal(live_mib("auto exec = instance(captured(false)); cudaGraph_t outer;"
+                           "CHECK(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal));"
+                           "if (cudaGraphLaunch(exec, stream) != cudaSuccess) std::puts(\"not simulated\");"
+                           "(void)cudaStreamEndCapture(stream, &outer);"), 0, "MiB")
+
+
 def test_a_node_added_by_call():
     process = ran("cudaMemAllocNodeParams p = {}; p.bytesize = 3 << 20; p.poolProps.allocType = cudaMemAllocationTypePinned;"
                   "p.poolProps.location.type = cudaMemLocationTypeDevice; cudaGraph_t graph; CHECK(cudaGraphCreate(&graph, 0));"

@@ -23,6 +23,32 @@ def test_an_unloaded_plugin_splits_no_site():
     assert all(any(f["function"] == "work" for f in site["stack"]) for site in sites if site not in kept), sites
 
 
+def test_libraries_that_take_each_others_place_are_told_apart():
+    folder = harness.scratch()
+    for name in ("a", "b"):
+        source = folder / f"{name}.cpp"
+        source.write_text('#include "check.h"\n'
+                          f'extern "C" __attribute__((noinline)) void keep_in_{name}() {{ void* p; CHECK(cudaMalloc(&p, 4096)); }}\n'
+                          f'extern "C" void work() {{ keep_in_{name}(); asm(""); }}\n')
+        harness.build(source, options=["-fPIC", "-shared"], target=folder / f"{name}.so")
+    host = folder / "host.cpp"
+    host.write_text('#include "check.h"\n#include <dlfcn.h>\n'
+                    'int main(int, char** argv) {\n'
+                    '  void* first;\n'
+                    '  CHECK(cudaMalloc(&first, 1));\n'
+                    '  for (int i = 0; i < 20; i++) {\n'
+                    '    void* library = dlopen(argv[1 + i % 2], RTLD_NOW);\n'
+                    '    reinterpret_cast<void (*)()>(dlsym(library, "work"))();\n'
+                    '    dlclose(library);\n'
+                    '  }\n}\n')
+    traced = harness.trace(harness.build(host), folder / "a.so", folder / "b.so")
+    made = {}
+    for site in harness.report(*traced.captures)["processes"][0]["sites"]:
+        innermost = site["stack"][0]["function"]
+        made[innermost] = made.get(innermost, 0) + site["allocations"]
+    harness.equal((made.get("keep_in_a"), made.get("keep_in_b")), (10, 10), f"allocations of each library, {made}")
+
+
 DEEP = """
 import torch
 kept = []

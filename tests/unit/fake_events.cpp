@@ -54,6 +54,7 @@ const Settings& settings() {
 }
 
 void prepare_recording() {}
+void library_closed() {}
 bool recording_wanted() { return true; }
 
 void driver_allocated(const DriverBlock& block) {
@@ -78,7 +79,10 @@ PendingFree::PendingFree(uint64_t handle, format::Kind kind) : address_(handle),
 void PendingFree::finish(int result) { say("%s: freed %s %lx result %d\n", api(), freeing, address_, result); }
 void graph_node_added(const GraphNodeReport& node) { say("%s: node %lx of %lu bytes of graph %lx\n", api(), node.address, node.size, node.graph); }
 void graph_copied(uint64_t, uint64_t) {}
-void graph_gone(uint64_t) {}
+void graph_capture_failed(uint64_t) {}
+PendingGraph::PendingGraph(uint64_t handle) : handle_(handle) {}
+void PendingGraph::finish(int) { handle_ = nodes_; }
+bool graphs_have_memory() { return false; }
 void graph_launched(uint64_t) {}
 void driver_context_gone(int device, uint64_t context) { say("%s: gone device %d context %lx\n", api(), device, context); }
 bool device_described(int) { return device_told; }

@@ -11,7 +11,7 @@ cd "$top"
 fail() { echo "hooks_test: $*" >&2; exit 1; }
 step() { printf '%s\n' "- $*"; }
 
-hook_files='loader lookup driver_calls driver_hooks driver_wrappers handle_hooks graph_hooks array_size runtime_lookup runtime_hooks torch_hooks'
+hook_files='loader lookup unload_hook driver_calls driver_hooks driver_wrappers handle_hooks graph_hooks array_size runtime_lookup runtime_hooks torch_hooks'
 guest='-std=c++20 -O2 -g -I. -Wall -Wextra -Wshadow -Wno-missing-field-initializers -fPIC -fvisibility=hidden -fno-exceptions
        -fno-rtti -fno-threadsafe-statics -fasynchronous-unwind-tables -fno-omit-frame-pointer -ftls-model=initial-exec -fno-plt'
 host='-std=c++20 -O1 -g -I. -Wall -Wextra'
@@ -63,7 +63,7 @@ build_programs
 
 step 'exports are those of hooks.def and exports.map, no more and no less'
 { names 'DRIVER_HOOK(name) name'; names 'RUNTIME_HOOK(name, api, parameters, arguments) name'; names 'TORCH_HOOK(name) name'
-  echo dlsym; echo dlvsym; } | sort > "$out/expected"
+  echo dlsym; echo dlvsym; echo dlclose; } | sort > "$out/expected"
 nm -D --defined-only "$out/libvramtrack.so" | awk '{print $3}' | grep -v vramtrack_fake | sort > "$out/exported"
 sed -n 's/^ *\([A-Za-z_0-9]*\);$/\1/p' interpose/exports.map | sort > "$out/mapped"
 comm -23 "$out/expected" "$out/exported" | grep . && fail 'listed above: in hooks.def, not exported'
