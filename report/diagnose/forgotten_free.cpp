@@ -40,8 +40,8 @@ bool all_freed_at_end(const Examination& exam, std::span<const SiteIndex> sites)
   return std::ranges::all_of(sites, [&](SiteIndex i) { return exam.growth[i].fell_at_end; });
 }
 
-bool are_used_for_a_while(const Heap& heap, std::span<const SiteIndex> sites) {
-  return std::ranges::any_of(sites, [&](SiteIndex i) { return is_used_for_a_while(heap, heap.sites[i]); });
+bool are_used_for_a_while(const Heap& heap, std::span<const SiteIndex> sites, bool in_one_go) {
+  return std::ranges::any_of(sites, [&](SiteIndex i) { return is_used_for_a_while(heap, heap.sites[i], in_one_go); });
 }
 
 // Buffers of the program, made for the run, rather than one more in each iteration.
@@ -49,8 +49,8 @@ bool are_made_for_the_run(const Examination& exam, std::span<const SiteIndex> si
   uint64_t blocks = 0;
   for (SiteIndex i : sites) blocks += held_blocks(exam, i);
   if (blocks < kFewestBlocks) return true;
-  if (are_used_for_a_while(exam.heap, sites)) return true;
   const bool freed_at_end = all_freed_at_end(exam, sites), back_to_back = density_of(exam, span_of(exam, sites)) > kBackToBack;
+  if (are_used_for_a_while(exam.heap, sites, back_to_back)) return true;
   if (freed_at_end && back_to_back) return true;  // a pool, built and taken down
   const bool all_along = std::ranges::any_of(sites, [&](SiteIndex i) { return is_made_all_along(exam.heap, exam.heap.sites[i]); });
   return (freed_at_end || back_to_back) && blocks < (all_along ? kManyAllAlong : kManyBackToBack);

@@ -41,14 +41,12 @@ uint64_t count_of(const Group& group) {
 }
 
 bool are_made_for_the_run(const Examination& exam, const Group& group) {
-  const auto any = [&](bool (*is)(const Heap&, const Site&)) {
-    return std::ranges::any_of(group, [&](const Site* site) { return is(exam.heap, *site); });
-  };
-  if (any(is_used_for_a_while)) return true;
   Span span;
   for (const Site* site : group) extend(span, *site);
-  if (density_of(exam, span) <= kBackToBack) return false;
-  return count_of(group) < (any(is_made_all_along) ? kManyAllAlong : kManyBackToBack);
+  const bool in_one_go = density_of(exam, span) > kBackToBack;
+  if (std::ranges::any_of(group, [&](const Site* site) { return is_used_for_a_while(exam.heap, *site, in_one_go); })) return true;
+  const bool all_along = std::ranges::any_of(group, [&](const Site* site) { return is_made_all_along(exam.heap, *site); });
+  return in_one_go && count_of(group) < (all_along ? kManyAllAlong : kManyBackToBack);
 }
 
 std::string_view destroyer(Kind kind) {

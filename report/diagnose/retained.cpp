@@ -188,11 +188,6 @@ void judge_growing(Examination& exam, int space, const std::vector<SiteIndex>& g
   explain(exam, growing);  // the others are computed from an input that gets longer
 }
 
-// A data set, loaded and then worked on.
-bool are_used_for_a_while(const Examination& exam, std::span<const SiteIndex> tensors) {
-  return std::ranges::all_of(tensors, [&](SiteIndex i) { return is_used_for_a_while(exam.heap, exam.heap.sites[i]); });
-}
-
 void judge_tensors(Examination& exam, int space, std::vector<SiteIndex> tensors, std::vector<Finding>& found) {
   std::erase_if(tensors, [&](SiteIndex i) {  // those alone tell no cause; with others they are part of a kept graph
     const Phase when = phase(exam.heap, exam.heap.sites[i].stack);
@@ -201,7 +196,7 @@ void judge_tensors(Examination& exam, int space, std::vector<SiteIndex> tensors,
   const bool only_gradients = std::ranges::all_of(
       tensors, [&](SiteIndex i) { return phase(exam.heap, exam.heap.sites[i].stack) == Phase::kBackward; });
   if (tensors.empty() || only_gradients) return;
-  if (!is_worth_a_leak(exam.heap, space, sum_held(exam, tensors, held_bytes)) || were_made_in_one_go(exam, tensors) || are_used_for_a_while(exam, tensors)) {
+  if (!is_worth_a_leak(exam.heap, space, sum_held(exam, tensors, held_bytes)) || were_made_in_one_go(exam, tensors)) {
     explain(exam, tensors);
     return;
   }

@@ -7,8 +7,9 @@
 namespace vramtrack {
 namespace {
 
-constexpr double kLongUse = 0.05;         // seconds that the program went on after the last was made,
-constexpr double kUsedOverMaking = 0.5;   // and at least half as long as making them took: they were made for the run
+constexpr double kLongUse = 0.2;          // seconds that the program went on after the last was made,
+constexpr double kUsedOverMaking = 1;     // and at least as long as making them took: they were made for the run
+constexpr double kInOneGo = 0.25;         // of both, where nothing else was made meanwhile
 constexpr double kLongMaking = 0.5;       // seconds
 constexpr double kAllAlong = 0.8;         // of the run
 constexpr double kEvenGaps = 1.35;        // ratio of long to short gaps up to which births follow one rhythm
@@ -76,14 +77,21 @@ double average_size(const Site& site) {
   return site.allocations == 0 ? 0 : static_cast<double>(site.allocated_bytes) / static_cast<double>(site.allocations);
 }
 
-bool is_used_for_a_while(const Heap& heap, const Site& site) {
-  const double used = heap.process.duration - site.last_time, making = site.last_time - site.first_time;
-  return used > kLongUse && used > kUsedOverMaking * making;
+namespace {
+
+double end_of_work(const Process& process) { return process.work_ended ? process.work_ended_time : process.duration; }
+
+}  // namespace
+
+bool is_used_for_a_while(const Heap& heap, const Site& site, bool in_one_go) {
+  const double used = end_of_work(heap.process) - site.last_time, making = site.last_time - site.first_time;
+  const double least = in_one_go ? kInOneGo : 1;
+  return used > least * kLongUse && used > least * kUsedOverMaking * making;
 }
 
 bool is_made_all_along(const Heap& heap, const Site& site) {
   const double making = site.last_time - site.first_time;
-  return making > kLongMaking && making > kAllAlong * heap.process.duration;
+  return making > kLongMaking && making > kAllAlong * end_of_work(heap.process);
 }
 
 }  // namespace vramtrack

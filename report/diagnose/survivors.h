@@ -28,7 +28,9 @@ inline constexpr double kBackToBack = 0.9;  // more is such a making in one go
 inline constexpr uint64_t kScalarBytes = 512;
 
 // The program went on for a while after the last was made: things of the program, not of its iterations, which go on to its end.
-bool is_used_for_a_while(const Heap&, const Site&);
+// Work that the device still did counts as well, so only what lasted longer than the making says something; `in_one_go`: nothing
+// else was made meanwhile, then less is enough.
+bool is_used_for_a_while(const Heap&, const Site&, bool in_one_go);
 
 // The making took the whole run: it was not done in advance.
 bool is_made_all_along(const Heap&, const Site&);
