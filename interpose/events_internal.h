@@ -1,0 +1,28 @@
+// What the files behind events.h share: where an event comes from, and in which memory it happened.
+#pragma once
+
+#include "interpose/events.h"
+#include "interpose/process.h"
+
+namespace vramtrack {
+
+inline constexpr int kSuccess = 0;  // CUresult
+
+struct Origin {
+  StackRef stack;
+  uint32_t thread = 0;
+};
+
+Origin origin_of(Recording&, CallSite, Backward);
+Origin driver_origin(Recording&);  // of the thread's outermost Call; nothing outside of one
+
+// No space where a call failed before there was a device.
+SpaceKey driver_space(format::Kind, int device);
+
+// A bit per format::Kind that a free function of the family accepts.
+uint32_t kinds_of(FreeFamily);
+
+// A Python program's work is over when its interpreter starts to finalise: from then on it frees everything it still holds.
+void notice_end_of_work(Recording&);
+
+}  // namespace vramtrack
