@@ -197,8 +197,8 @@ uint64_t index_key_of(const Recorder& r, uint32_t id) {
   return index_key(record<Site>(*r.file, kSites, block.site).kind, block.address);
 }
 
-void erase_and_drop(Recorder& r, Recorder::Domain& domain, uint32_t id, const Moment& at) {
-  domain.blocks.erase(index_key_of(r, id));
+void erase_and_drop(Recorder& r, Recorder::Domain& domain, uint64_t key, uint32_t id, const Moment& at) {
+  domain.blocks.erase(key);
   drop_block(r, domain, id, at);
 }
 
@@ -231,7 +231,7 @@ void record_allocation(Recorder& r, const Allocation& a) {
   Recorder::Domain& domain = *state->domain;
   Locked hold(domain.lock);
   const uint64_t key = index_key(a.kind, a.address);
-  if (const uint32_t stale = domain.blocks.find(key)) erase_and_drop(r, domain, stale, at);  // its free was not seen
+  if (const uint32_t stale = domain.blocks.find(key)) erase_and_drop(r, domain, key, stale, at);  // its free was not seen
   const uint32_t site_id = site_of(r, domain, a, state->record, at);
   const uint32_t block_id = site_id ? new_block(r, domain) : 0;
   if (!block_id) return lose_event(r);
@@ -260,7 +260,7 @@ void record_free(Recorder& r, const SpaceKey& key, uint64_t address, uint64_t re
   if (state) {
     Locked hold(state->domain->lock);
     note_reserved(space_record(r, state->record), reserved);
-    if (const uint32_t id = state->domain->blocks.find(address)) return erase_and_drop(r, *state->domain, id, at);
+    if (const uint32_t id = state->domain->blocks.find(address)) return erase_and_drop(r, *state->domain, address, id, at);
   }
   r.file->header->unknown_frees.fetch_add(1, std::memory_order_relaxed);
 }

@@ -12,13 +12,15 @@
 #include "interpose/native_stack.h"
 
 namespace vramtrack {
+
+constinit std::atomic<bool> settings_read{false};
+Settings settings_values;
+
 namespace {
 
 constexpr uint32_t kDefaultNativeDepth = 40;
 
-Settings values;
 char output_copy[4096], manifest_copy[4096];
-std::atomic<bool> ready;
 std::atomic<pid_t> reader;  // the process a thread of which is reading; another's left that to us when it forked
 
 bool is_on(const char* name) {
@@ -39,39 +41,39 @@ uint64_t number(const char* name, int base, uint64_t fallback) {
 }
 
 void read_environment() {
-  values.secure = getauxval(AT_SECURE) != 0;
+  settings_values.secure = getauxval(AT_SECURE) != 0;
   struct stat st;
   if (fstat(2, &st) == 0) {
-    values.stderr_device = st.st_dev;
-    values.stderr_inode = st.st_ino;
+    settings_values.stderr_device = st.st_dev;
+    settings_values.stderr_inode = st.st_ino;
   }
-  values.output = copy_of("VRAMTRACK_OUTPUT", "%n.%p.vtrk", output_copy);
-  values.manifest = copy_of("VRAMTRACK_MANIFEST", "", manifest_copy);
-  values.run_id = number("VRAMTRACK_RUN_ID", 16, 0);
-  values.cpu = is_on("VRAMTRACK_CPU");
+  settings_values.output = copy_of("VRAMTRACK_OUTPUT", "%n.%p.vtrk", output_copy);
+  settings_values.manifest = copy_of("VRAMTRACK_MANIFEST", "", manifest_copy);
+  settings_values.run_id = number("VRAMTRACK_RUN_ID", 16, 0);
+  settings_values.cpu = is_on("VRAMTRACK_CPU");
   const char* stacks = getenv("VRAMTRACK_STACKS");
   if (!stacks) stacks = "both";
-  values.python_stacks = !strcmp(stacks, "both") || !strcmp(stacks, "python");
-  values.native_stacks = !strcmp(stacks, "both") || !strcmp(stacks, "native");
+  settings_values.python_stacks = !strcmp(stacks, "both") || !strcmp(stacks, "python");
+  settings_values.native_stacks = !strcmp(stacks, "both") || !strcmp(stacks, "native");
   const uint64_t depth = number("VRAMTRACK_NATIVE_DEPTH", 10, kDefaultNativeDepth);
-  values.native_depth = static_cast<uint32_t>(depth < 1 ? 1 : depth > kMaxNativeDepth ? kMaxNativeDepth : depth);
-  values.only_pid = static_cast<pid_t>(number("VRAMTRACK_ONLY_PID", 10, 0));
+  settings_values.native_depth = static_cast<uint32_t>(depth < 1 ? 1 : depth > kMaxNativeDepth ? kMaxNativeDepth : depth);
+  settings_values.only_pid = static_cast<pid_t>(number("VRAMTRACK_ONLY_PID", 10, 0));
 }
 
 }  // namespace
 
-const Settings& settings() {
-  while (!ready.load(std::memory_order_acquire)) {  // pairs with the store below
+const Settings& read_settings() {
+  while (!settings_read.load(std::memory_order_acquire)) {  // pairs with the store below
     pid_t seen = reader.load(std::memory_order_relaxed);
     const pid_t self = getpid();
     if (seen != self && reader.compare_exchange_strong(seen, self)) {
       read_environment();
-      ready.store(true, std::memory_order_release);
+      settings_read.store(true, std::memory_order_release);
     } else {
       sched_yield();
     }
   }
-  return values;
+  return settings_values;
 }
 
 }  // namespace vramtrack

@@ -9,6 +9,7 @@
 //   VRAMTRACK_ONLY_PID      record this process only, none of its children
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <sys/types.h>
 
@@ -26,7 +27,15 @@ struct Settings {
   uint64_t stderr_device, stderr_inode;  // what descriptor 2 was at first
 };
 
-// Safe from any thread; the first call reads the environment.
-const Settings& settings();
+// As settings(), when they are read for the first time.
+const Settings& read_settings();
+
+extern std::atomic<bool> settings_read;
+extern Settings settings_values;
+
+// Safe from any thread; the first call reads the environment. Asked at every event.
+inline const Settings& settings() {
+  return settings_read.load(std::memory_order_acquire) ? settings_values : read_settings();
+}
 
 }  // namespace vramtrack

@@ -34,6 +34,7 @@ void give_back(void* state) {
   own = nullptr;
   auto* gone = static_cast<ThreadState*>(state);
   release_native_stack_table(gone->native);
+  madvise(gone, sizeof *gone, MADV_DONTNEED);  // zeroed when it is next touched: a thousand ended threads shall hold nothing
   if (pthread_mutex_trylock(&free_lock.mutex) != 0) {
     munmap(gone, sizeof *gone);
     return;
@@ -52,9 +53,11 @@ ThreadState* take_free() {
 }
 
 void make_empty(ThreadState& state, uint64_t epoch) {
-  release_native_stack_table(state.native);
-  memset(&state.python, 0, sizeof state.python);
-  for (ThreadState::RecentStack& recent : state.recent) recent = {};
+  if (state.epoch) {  // another recording's; a new state is zeros, whose pages are best left untouched
+    release_native_stack_table(state.native);
+    memset(&state.python, 0, sizeof state.python);
+    for (ThreadState::RecentStack& recent : state.recent) recent = {};
+  }
   state.epoch = epoch;
   state.id = static_cast<uint32_t>(syscall(SYS_gettid));
 }

@@ -48,9 +48,11 @@ const char* api() { return Call::outermost().api ? Call::outermost().api : "-"; 
 
 }  // namespace
 
-const Settings& settings() {
-  static Settings fake = {.cpu = getenv("VRAMTRACK_CPU") != nullptr};
-  return fake;
+constinit std::atomic<bool> settings_read{false};
+Settings settings_values;
+const Settings& read_settings() {
+  settings_values.cpu = getenv("VRAMTRACK_CPU") != nullptr;
+  return settings_values;
 }
 
 void prepare_recording() {}
