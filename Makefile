@@ -61,6 +61,7 @@ gpu_torch := python3 -c 'import sys, torch; sys.exit(not torch.cuda.is_available
 
 demo:
 	@.ci/install-packages $(build_packages) -- $$($(gpu_torch) || echo $(torch_package))
+	@test -x $(BUILD)/bin/vramtrack || echo 'vramtrack: demo: building, which takes a minute or two'
 	$(again) all
 	@if $(gpu_torch); then \
 	  echo 'vramtrack: demo: samples/demo_train.py on the GPU'; python=python3; cpu=; export DEVICE=cuda; \
@@ -69,7 +70,7 @@ demo:
 	  python=/usr/bin/python3; cpu=--cpu; export DEVICE=cpu; \
 	else echo 'vramtrack: demo: no PyTorch here: apt-get install $(torch_package)'; exit 1; fi; \
 	mkdir -p $(BUILD)/demo; rm -f $(BUILD)/demo/*.vtrk; \
-	echo "\$$ vramtrack run $$cpu -- $${python##*/} samples/demo_train.py"; \
+	echo "\$$ $(BUILD)/bin/vramtrack run $$cpu -- $$python samples/demo_train.py"; \
 	$(BUILD)/bin/vramtrack run $$cpu -o $(BUILD)/demo -- $$python samples/demo_train.py
 .PHONY: demo
 
@@ -164,6 +165,7 @@ compiled_tests := $(interpose_tests) $(report_tests) $(SIM_TEST)
 script_tests   := tests/unit/includes_check.py 'tests/unit/hooks_test.sh $(BUILD)/hooks_test' $(wildcard tests/e2e/*_test.py)
 
 test: deps
+	@test -x $(BUILD)/bin/vramtrack || echo 'vramtrack: test: building and testing, which takes some minutes'
 	$(again) check
 check: all sim $(compiled_tests)
 	$(Q)BUILD=$(BUILD) CUDA_HOME=$(CUDA_HOME) tests/run -j$(shell nproc) $(compiled_tests) $(script_tests)

@@ -53,7 +53,7 @@ void add_judgement_options(CLI::App& app, ReportOptions& options) {
   app.add_option("--error-exitcode", options.error_exitcode, "exit with N if a finding was made")
       ->check(CLI::Range(0, 255))
       ->option_text("N");
-  add_choice(app, "--fail-on", kSeverities, options.fail_on, "the least finding that counts for it (default leak)");
+  add_choice(app, "--fail-on", kSeverities, options.fail_on, "the least finding that counts for it (default leak; info is what the report marks NOTE)");
 }
 
 void add_machine_options(CLI::App& app, ReportOptions& options) {
