@@ -102,12 +102,12 @@ Finding retained_intermediates(Examination& exam, std::span<const SiteIndex> ten
   const std::string place = place_text(exam.heap, finding.sites.front().stack);
   const Cause cause = cause_of_kept_graph(exam, tensors, finding.sites.front().stack);
   finding.title = fmt::format("Intermediate results of the forward pass at {} are kept: {}", place, size_text(finding.bytes));
-  finding.evidence = {
-      fmt::format("{} of {} in the forward pass survive, over {} iterations", count_text(births.blocks, "block"),
-                  count_text(tensors.size(), "allocation site"), iterations),
-      rate_text(exam.heap, finding),
-      cause.evidence,
-  };
+  if (births.blocks > 0) {
+    finding.evidence.push_back(fmt::format("{} of {} in the forward pass survive, over {} iterations", count_text(births.blocks, "block"),
+                                           count_text(tensors.size(), "allocation site"), iterations));
+  }
+  finding.evidence.push_back(rate_text(exam.heap, finding));
+  finding.evidence.push_back(cause.evidence);
   finding.advice = cause.advice;
   return finding;
 }
@@ -119,6 +119,7 @@ std::pair<uint64_t, uint64_t> smallest_and_largest(std::span<const Block> blocks
 
 std::string result_rate(const Site& site) {
   const Births births = births_of(site);
+  if (births.blocks == 0) return "they piled up until the program let go of them near its end";
   uint64_t least = site.size_min, most = site.size_max;
   if (!site.survivors.empty()) std::tie(least, most) = smallest_and_largest(site.survivors);
   if (least == most) {

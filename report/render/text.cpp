@@ -7,6 +7,7 @@
 
 #include "report/render/printable.h"
 #include "report/render/text_sections.h"
+#include "report/words.h"
 
 namespace vramtrack {
 namespace {
@@ -24,9 +25,16 @@ void write_verdict(TextContext& context, const ReportedProcess& process, std::sp
   part(Severity::kInfo, Style::kGreen, "note", "notes");
   std::string verdict;
   for (const std::string& text : parts) verdict += (verdict.empty() ? "Found " : ", ") + text;
-  if (parts.empty()) verdict = context.page.styled(Style::kGreen, "No leak and no waste was found.");
+  const size_t hidden = process.findings.size() - shown.size();
+  const bool damaged = !process.heap.damage.empty();
+  if (parts.empty()) {
+    verdict = hidden != 0 ? fmt::format("Nothing to show: {} left out, as was asked for.", count_text(hidden, "finding"))
+              : damaged   ? "No leak and no waste was found in what could be read."
+                          : context.page.styled(Style::kGreen, "No leak and no waste was found.");
+  }
   if (process.suppressed != 0) verdict += fmt::format(" ({} suppressed)", process.suppressed);
   context.page.line(verdict);
+  if (damaged) context.page.line("The capture is damaged: a leak may be missing here, or look smaller. See the end.");
 }
 
 std::vector<const Finding*> selected_findings(const ReportedProcess& process, const Selection& selection) {
