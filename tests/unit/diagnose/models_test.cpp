@@ -43,6 +43,15 @@ struct Model {
 
 Line in_loop(Story& story) { return story.line("models.py", 4, "build", story.line("train.py", 6)); }
 
+TEST(models, an_ensemble_that_is_used_is_no_leak) {
+  Story story;
+  for (int member = 0; member < 5; ++member) Model(story, in_loop(story)).train(10);
+  for (int i = 0; i < 400; ++i) {
+    for (int layer = 0; layer < 8; ++layer) story.pass(story.in_forward(story.line("predict.py", 5), "relu"), kBatch);
+  }
+  EXPECT_FALSE(says_leak(story.end()));
+}
+
 TEST(models, kept_models_own_their_gradients_and_moments) {
   Story story;
   for (int epoch = 0; epoch < 10; ++epoch) Model(story, in_loop(story)).train(10);

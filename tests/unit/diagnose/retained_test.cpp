@@ -38,6 +38,25 @@ struct Model {
   }
 };
 
+// A data set's predictions, collected and, if so wanted, joined into one tensor.
+Heap predictions(bool joined) {
+  Story story;
+  Model model(story);
+  for (int i = 0; i < 300; ++i) {
+    model.forward(false);
+    story.keep(story.at(story.line("predict.py", 7), "linear"), kTensor);
+  }
+  if (joined) story.keep(story.at(story.line("predict.py", 8), "cat"), 300 * kTensor);
+  return story.end();
+}
+
+TEST(retained, results_joined_in_the_end_are_no_leak) {
+  EXPECT_TRUE(says_leak(predictions(false)));
+  const Heap heap = predictions(true);
+  EXPECT_FALSE(says_leak(heap));
+  EXPECT_NE(finding(heap, "retained-results").title.find("joined in the end"), std::string::npos);
+}
+
 TEST(retained, graphs_without_backward_are_intermediates) {
   Story story;
   Model model(story);
