@@ -23,7 +23,7 @@ inline void advance_clock(format::Space& space, format::Clock clock, uint32_t it
   if (space.clock != clock) [[unlikely]] {
     if (space.clock == format::Clock::kAllocations) space.windows = 0;  // what came before was warm-up
     space.clock = clock;
-  } else if (space.iterations_seen != iterations) {
+  } else if (iterations > space.iterations_seen) {  // a thread that looked before another may come after it, and knows fewer
     const uint64_t allocations = space.allocations - space.window_begin;
     if (allocations > space.longest_window) space.longest_window = allocations;
     space.windows += iterations - space.iterations_seen;
@@ -31,6 +31,7 @@ inline void advance_clock(format::Space& space, format::Clock clock, uint32_t it
     const uint64_t longest = space.longest_window > kFewAllocations ? space.longest_window : kFewAllocations;
     if (space.allocations - space.window_begin <= kLongestWindows * longest) [[likely]] return;
     space.windows++;
+    iterations = space.iterations_seen;
   }
   space.iterations_seen = iterations;
   space.window_begin = space.allocations;

@@ -10,6 +10,7 @@
 #include <thread>
 #include <vector>
 
+#include "interpose/history.h"
 #include "tests/unit/scratch_capture.h"
 
 namespace vramtrack {
@@ -143,6 +144,17 @@ TEST(Recorder, backward_passes_are_windows_until_steps_are_known) {
   allocate(capture, 1, 10001, 10);
   EXPECT_EQ(space.clock, Clock::kStep);
   EXPECT_EQ(space.windows, 20u);
+}
+
+TEST(Recorder, a_thread_that_knows_fewer_steps_does_not_turn_the_clock) {
+  Space space = {};
+  advance_clock(space, Clock::kStep, 1);
+  for (uint32_t step = 2; step <= 40; step++) {
+    advance_clock(space, Clock::kStep, step);
+    advance_clock(space, Clock::kStep, step - 1);  // looked before the other, got the lock after it
+  }
+  EXPECT_EQ(space.windows, 39u);
+  EXPECT_EQ(space.iterations_seen, 40u);
 }
 
 TEST(Recorder, a_loop_after_the_last_step_is_still_seen_over_time) {
