@@ -250,7 +250,8 @@ struct Block {
   uint32_t time_ms;
   uint32_t step;
   uint32_t flags;
-  uint32_t reserved[3];
+  uint32_t next_free;            // the writer's list of free records; means nothing to a reader
+  uint32_t reserved[2];
 };
 static_assert(sizeof(Block) == 64);
 

@@ -139,7 +139,7 @@ void count_free(Site& site, const Block& block, const Moment& at) {
 
 uint32_t new_block(Recorder& r, Recorder::Domain& domain) {
   if (const uint32_t id = domain.free_block) {
-    domain.free_block = block_record(r, id).site;
+    domain.free_block = block_record(r, id).next_free;
     return id;
   }
   if (domain.fresh_begin == domain.fresh_end) {
@@ -154,7 +154,7 @@ uint32_t new_block(Recorder& r, Recorder::Domain& domain) {
 void recycle_block(Recorder& r, Recorder::Domain& domain, uint32_t id) {
   Block& block = block_record(r, id);
   block.serial.store(0, std::memory_order_release);  // pairs with the reader's second look
-  block.site = domain.free_block;
+  block.next_free = domain.free_block;  // not in a field that says something: drop_of_layer looks at other domains' blocks too
   domain.free_block = id;
 }
 
@@ -328,6 +328,8 @@ AddressHistory history_of(Recorder& r, uint64_t address) {
 
 namespace {
 
+// Goes through all blocks, those of other domains included, which other threads may free meanwhile: a record stays in its domain for
+// ever, and its site is one of that domain whether it is free or not.
 void drop_of_layer(Recorder& r, Layer layer, int device, uint64_t context, DroppedBlocks& dropped) {
   const Moment at = now(r);
   Recorder::Domain& domain = domain_of(r, layer);

@@ -65,7 +65,7 @@ struct Recorder {
     Lock lock;
     BlockIndex blocks;
     HashIndex sites;
-    uint32_t free_block;                 // head of the list of free records, linked through Block::site
+    uint32_t free_block;                 // head of the list of free records
     uint32_t fresh_begin, fresh_end;     // records never used yet
   };
   struct SpaceState {
