@@ -29,7 +29,7 @@ void* find(const char* name, const void* return_address) {
     if (void* runtime = loaded_object("libcudart.so")) found = real_dlsym()(runtime, name);
   }
   if (found) keep_loaded(found);  // for the answer is kept
-  dlerror();                    // no error of the program's
+  dlerror();  // no error of the program's
   return found ? found : reinterpret_cast<void*>(&no_such_function);
 }
 
@@ -67,6 +67,13 @@ void* real_runtime_function(const char* name, const void* return_address) {
     answer.key.store(key, std::memory_order_release);            // pairs with the acquire load of the key
   }
   return function;
+}
+
+void forget_runtime_functions() {
+  for (Answer& answer : answers) {
+    uint64_t key = answer.key.load(std::memory_order_relaxed);
+    if (key > kBusy) answer.key.compare_exchange_strong(key, 0, std::memory_order_relaxed);
+  }
 }
 
 }  // namespace vramtrack

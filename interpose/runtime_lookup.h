@@ -10,4 +10,7 @@ namespace vramtrack {
 // Keeps errno. A repeated call from the same place costs two loads.
 void* real_runtime_function(const char* name, const void* return_address);
 
+// A library may have been unloaded: the same place of call may be another's from now on.
+void forget_runtime_functions();
+
 }  // namespace vramtrack
