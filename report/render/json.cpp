@@ -212,6 +212,7 @@ Json event_json(const Heap& heap, const Incident& event) {
           {"bytes", event.size},
           {"live_bytes", event.live_bytes},
           {"reserved_bytes", event.reserved_bytes},
+          {"free_bytes", 0},  // not told; the schema only ever gains fields
           {"total_bytes", event.total_bytes},
           {"stack", stack_json(heap, event.stack)},
           {"top", std::move(holders)}};
@@ -234,6 +235,7 @@ Json process_json(const ReportedProcess& reported, const JsonOptions& options) {
   json["lost"] = lost_json(heap);
   json["native_unwinds"] = heap.process.native_unwinds;
   json["python_version"] = process.python_version;
+  json["torch_version"] = "";  // not known; the schema only ever gains fields
   json["notes"] = process.notes;
   json["damage"] = heap.damage;
   json["suppressed"] = reported.suppressed;
