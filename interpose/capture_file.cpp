@@ -5,6 +5,7 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 
+#include "interpose/clock.h"
 #include "interpose/sys.h"
 
 namespace vramtrack {
@@ -230,12 +231,9 @@ uint32_t append_bytes(CaptureFile& file, uint32_t size) {
 void stop_capture(CaptureFile& file, StopReason reason, int error) {
   if (file.stopped.exchange(true)) return;
   Header& header = *file.header;
-  timespec now;
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  const uint64_t now_ns = now.tv_sec * 1000000000ull + now.tv_nsec;
   header.stop_reason = reason;
   header.stop_errno = static_cast<uint32_t>(error);
-  header.stop_time_ms = static_cast<uint32_t>((now_ns - header.start_monotonic_ns) / 1000000);
+  header.stop_time_ms = static_cast<uint32_t>((monotonic_ns() - header.start_monotonic_ns) / 1000000);
 }
 
 }  // namespace vramtrack

@@ -33,7 +33,7 @@
 namespace vramtrack::format {
 
 inline constexpr char kMagic[8] = {'V', 'R', 'A', 'M', 'T', 'R', 'K', '\n'};
-inline constexpr uint32_t kVersion = 1;  // raised whenever a field changes meaning; readers keep old versions readable
+inline constexpr uint32_t kVersion = 2;  // raised whenever a field changes place or meaning; 1 was never released and is refused
 
 inline constexpr uint32_t kCurvePoints = 64;
 inline constexpr uint32_t kSeriesPoints = 512;

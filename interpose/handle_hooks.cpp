@@ -1,4 +1,5 @@
-// The wrappers of what takes device memory without an allocation call: streams, events, modules, textures, pools. Graphs: graph_hooks.cpp.
+// The wrappers of what takes device memory without an allocation call: streams, events, modules, textures, pools. Those of graphs
+// are in graph_hooks.cpp.
 //
 // Every one lends its name and tells of the handle it made or destroys; see driver_hooks.cpp for what all wrappers have in common.
 #include "interpose/driver_calls.h"

@@ -7,6 +7,7 @@
 #include <ctime>
 #include <string_view>
 
+#include "interpose/clock.h"
 #include "interpose/settings.h"
 #include "interpose/sys.h"
 
@@ -48,12 +49,6 @@ uint64_t start_ticks() {
   const char* at = strrchr(text, ')');
   for (int field = 2; at && field < 22; field++) at = strchr(at + 1, ' ');
   return at ? strtoull(at, nullptr, 10) : 0;
-}
-
-uint64_t nanoseconds(clockid_t clock) {
-  timespec t;
-  clock_gettime(clock, &t);
-  return t.tv_sec * 1000000000ull + t.tv_nsec;
 }
 
 uint32_t environment_list(Interner& interner) {

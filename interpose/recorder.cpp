@@ -246,7 +246,7 @@ void record_allocation(Recorder& r, const Allocation& a) {
   write_block(block_record(r, block_id), a, site_id, serial, at);
   before_change(r, site, space, at);
   count_allocation(site, a.size, serial, at);
-  site.driver_ns += a.driver_ns;
+  if (a.driver_ns) site.driver_ns += a.driver_ns;
   add_live(site, space, a.size, at);
   space.allocations++;
   note_reserved(space, a.reserved);

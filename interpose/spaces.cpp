@@ -1,7 +1,6 @@
 // Which memory does an event concern, when did it happen, in which step?
 
-#include <ctime>
-
+#include "interpose/clock.h"
 #include "interpose/recorder_internal.h"
 
 namespace vramtrack {
@@ -10,9 +9,7 @@ using namespace format;
 
 Moment now(const Recorder& r) {
   Header& header = *r.file->header;
-  timespec t;
-  clock_gettime(CLOCK_MONOTONIC_COARSE, &t);  // enough for births, and a fifth of the fine clock's cost
-  const uint64_t ns = t.tv_sec * 1000000000ull + t.tv_nsec;
+  const uint64_t ns = nanoseconds(CLOCK_MONOTONIC_COARSE);  // enough for births, and a fifth of the fine clock's cost
   const uint64_t start = header.start_monotonic_ns;
   const auto ms = static_cast<uint32_t>(ns > start ? (ns - start) / 1000000 : 0);
   if (header.last_time_ms.load(std::memory_order_relaxed) != ms) header.last_time_ms.store(ms, std::memory_order_relaxed);

@@ -64,9 +64,10 @@ void look_around(void (*changed)()) {
   if (!work.entered() || settings().secure || finder.exchange(self) == self) return;  // nobody waits: it may hold the loader's lock
   const sys::NoCancellation scope;
   told = changed;
-  if (wants_unwinder()) look_for_unwinder();
-  if (wants_python()) look_for_python();
-  changed();
+  const bool first = wants_unwinder();
+  if (first) look_for_unwinder();
+  const bool python_found = wants_python() && look_for_python();
+  if (first || python_found) changed();
   finder.store(0);
 }
 

@@ -24,7 +24,6 @@ constexpr uint64_t kManyAllAlong = 12;    // the same, one by one through the wh
 constexpr uint64_t kFewestBlocks = 6;     // fewer are things of a program, not of its iterations
 constexpr uint64_t kSureBlocks = 20;
 constexpr uint64_t kTinyBlock = 4096;
-constexpr uint64_t kPairsToOneLive = 3;    // allocations for each block that is live at a time: more were not freed each time
 constexpr size_t kFewestThreads = 16;     // fewer may be the program's workers
 constexpr double kBlocksOfAThread = 4;
 
@@ -101,8 +100,7 @@ using FreedSites = std::map<std::string, size_t>;
 FreedSites freed_sites(const Heap& heap, int space) {
   FreedSites freed;
   for (const Site& site : heap.sites) {
-    const bool each_time = site.frees + 1 >= site.allocations && site.max_live_blocks * kPairsToOneLive <= site.allocations;
-    if (site.space == space && each_time) ++freed[function_key(heap, site)];
+    if (site.space == space && is_freed_each_time(site)) ++freed[function_key(heap, site)];
   }
   return freed;
 }

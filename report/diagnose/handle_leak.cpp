@@ -67,8 +67,7 @@ std::string_view destroyer(Kind kind) {
 // Handles of the same function that are destroyed each time: this kind was forgotten.
 std::string siblings_text(const Heap& heap, const Site& leaking) {
   for (const Site& site : heap.handles.sites) {
-    const bool destroyed = site.frees + 1 >= site.allocations && site.max_live_blocks * 3 <= site.allocations;
-    if (destroyed && site.kind != leaking.kind && function_key(heap, site) == function_key(heap, leaking)) {
+    if (is_freed_each_time(site) && site.kind != leaking.kind && function_key(heap, site) == function_key(heap, leaking)) {
       return fmt::format("the {}s of the same function are destroyed each time: this one is forgotten", noun_of(site.kind));
     }
   }
@@ -104,8 +103,7 @@ Finding handle_leak(const Heap& heap, Group group) {
   }
   finding.confidence = finding.blocks >= kSureHandles ? Confidence::kHigh : Confidence::kMedium;
   const std::string place = place_text(heap, first.stack);
-  finding.title = fmt::format("{} made at {} {} never destroyed", count_text(finding.blocks, noun_of(first.kind)), place,
-                              finding.blocks == 1 ? "is" : "are");
+  finding.title = fmt::format("{} made at {} are never destroyed", count_text(finding.blocks, noun_of(first.kind)), place);
   finding.evidence = {fmt::format("{} made, {} destroyed, and their number was still rising when the work ended", made, destroyed)};
   if (std::string forgotten = siblings_text(heap, first); !forgotten.empty()) finding.evidence.push_back(std::move(forgotten));
   finding.evidence.push_back("each holds memory of the device and of the host that no allocation shows");

@@ -10,6 +10,7 @@ namespace {
 constexpr double kLongUse = 0.2;          // seconds that the program went on after the last was made,
 constexpr double kUsedOverMaking = 1;     // and at least as long as making them took: they were made for the run
 constexpr double kInOneGo = 0.25;         // of both, where nothing else was made meanwhile
+constexpr uint64_t kPairsToOneLive = 3;   // allocations for each block that is live at a time: more were not freed each time
 constexpr double kLongMaking = 0.5;       // seconds
 constexpr double kAllAlong = 0.8;         // of the run
 constexpr double kEvenGaps = 1.35;        // ratio of long to short gaps up to which births follow one rhythm
@@ -87,6 +88,10 @@ bool is_used_for_a_while(const Heap& heap, const Site& site, bool in_one_go) {
   const double used = end_of_work(heap.process) - site.last_time, making = site.last_time - site.first_time;
   const double least = in_one_go ? kInOneGo : 1;
   return used > least * kLongUse && used > least * kUsedOverMaking * making;
+}
+
+bool is_freed_each_time(const Site& site) {
+  return site.frees + 1 >= site.allocations && site.max_live_blocks * kPairsToOneLive <= site.allocations;
 }
 
 bool is_made_all_along(const Heap& heap, const Site& site) {

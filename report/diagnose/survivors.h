@@ -32,6 +32,9 @@ inline constexpr uint64_t kScalarBytes = 512;
 // else was made meanwhile, then less is enough.
 bool is_used_for_a_while(const Heap&, const Site&, bool in_one_go);
 
+// Given back each time before the next ones are made, rather than all in the end.
+bool is_freed_each_time(const Site&);
+
 // The making took the whole run: it was not done in advance.
 bool is_made_all_along(const Heap&, const Site&);
 
