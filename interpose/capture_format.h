@@ -17,6 +17,10 @@
 //     a block carries its own mark, see below.
 //   - Blocks are reused in place. `Block::serial` is cleared (release) before a record changes, and stored (release) after it
 //     is complete; a reader that sees the same non-zero serial before and after its copy has a whole record.
+//   - What was live when the program's work ended cannot be known when it happens: a program's last act before it ends is to
+//     free, and every free might have been the last. So a free leaves its block's record as it was, marked, and its site's bytes
+//     saved, both under a number that says "since the same allocation" (Header::end_number). They are survivors of the work if
+//     that number turns out to be the last one.
 //   - Counters of sites and spaces are written under a lock of the writer's. A reader of a live file may see one event half
 //     applied (a site's bytes without the space's); it never sees a torn number.
 //
@@ -33,7 +37,7 @@
 namespace vramtrack::format {
 
 inline constexpr char kMagic[8] = {'V', 'R', 'A', 'M', 'T', 'R', 'K', '\n'};
-inline constexpr uint32_t kVersion = 2;  // raised whenever a field changes place or meaning; 1 was never released and is refused
+inline constexpr uint32_t kVersion = 3;  // raised whenever a field changes place or meaning; older ones were never released
 
 inline constexpr uint32_t kCurvePoints = 64;
 inline constexpr uint32_t kSeriesPoints = 512;
@@ -204,10 +208,12 @@ struct Site {
   uint64_t peak_number;
   uint64_t saved_peak_bytes, saved_peak_blocks;
 
-  // What was live when the program's work ended (see Header::work_ended_serial); valid if end_saved, else the live values.
+  // What was live before the first free under `end_number`. It was live when the work ended if that is the header's; else the
+  // live values are.
+  uint64_t end_number;
   uint64_t end_bytes, end_blocks;
-  uint32_t end_saved;
 
+  uint32_t reserved;
   uint32_t first_time_ms, last_time_ms;        // of allocations
   uint32_t first_step, last_step;              // of allocations
   uint32_t new_max_sizes;    // allocations larger than every one before, the first included
@@ -222,7 +228,7 @@ struct Site {
   uint64_t level_blocks, level_allocations;
   uint64_t driver_ns;        // spent in the driver's allocation and free calls; stream-ordered ones are not timed
 };
-static_assert(sizeof(Site) == 248);
+static_assert(sizeof(Site) == 256);
 
 // Floors of a site's live bytes: point i is the least over the space's windows [i << scale, (i + 1) << scale). When points run
 // out, neighbours merge (minimum) and scale rises.
@@ -235,13 +241,12 @@ struct Curve {
 };
 static_assert(sizeof(Curve) == 16 + 4 * kCurvePoints);
 
-enum BlockFlags : uint32_t {
-  kFreedAfterWork = 1,  // freed while the program was tearing itself down; kept because it was live when the work ended
-};
+inline constexpr uint64_t kFreed = 1ull << 63;      // in Block::serial
+inline constexpr uint64_t kAfterWork = 1ull << 63;  // in Header::end_number
 
-// A live block. One cache line.
+// A block. One cache line.
 struct Block {
-  std::atomic<uint64_t> serial;  // ordinal of the allocation in this process, from 1; 0 = free record
+  std::atomic<uint64_t> serial;  // ordinal of the allocation in this process, from 1; with kFreed: it is freed; 0 = never used
   uint64_t address;              // device or host address, or a handle for arrays
   uint64_t size;                 // bytes
   uint64_t owner;                // context or pool handle; 0 = not told
@@ -249,9 +254,9 @@ struct Block {
   uint32_t thread;               // kernel thread id
   uint32_t time_ms;
   uint32_t step;
-  uint32_t flags;
+  uint64_t end_number;           // of its free, see Header
   uint32_t next_free;            // the writer's list of free records; means nothing to a reader
-  uint32_t reserved[2];
+  uint32_t reserved;
 };
 static_assert(sizeof(Block) == 64);
 
@@ -328,12 +333,16 @@ struct Header {
   uint64_t last_backward_serial;
   // How it ended
   uint64_t work_ended_serial;     // events before the program began to tear itself down; 0 = it did not
+  // Number under which frees are noted, 0 while the work goes on: then it is `serial`. At its end it stays as it is where a
+  // program's objects are gone before it says that it ends (Python: the locals of main()), so that what was freed since the last
+  // allocation counts as live. Elsewhere it becomes kAfterWork.
+  uint64_t end_number;
   uint32_t work_ended_time_ms;
   uint32_t work_ended_step;
   EndKind end_kind;
   int32_t end_code;               // exit code or signal
   std::atomic<uint64_t> native_unwinds;  // stacks that were unwound; all others were verified where they lay
-  uint64_t reserved1[7];
+  uint64_t reserved1[6];
   Table tables[kTableCount];
 };
 static_assert(sizeof(Header) <= 4096);

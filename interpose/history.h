@@ -37,11 +37,14 @@ inline void advance_clock(format::Space& space, format::Clock clock, uint32_t it
   space.window_begin = space.allocations;
 }
 
-// Brings the curve to the space's window before the site's live bytes change; `live` is what they were all the while.
+// Brings the curve to the space's window before the site's live bytes change; `live` is what they were in all windows since the
+// change before.
 inline void advance(format::Curve& curve, const format::Space& space, uint64_t live) {
   using format::kCurvePoints;
   const auto value = static_cast<float>(live);
   const uint64_t now = space.windows;
+  float& last_floor = curve.floor[curve.last_window];
+  if (value < last_floor) last_floor = value;
   if (space.clock != format::Clock::kAllocations && !curve.by_iteration) {
     curve.by_iteration = 1;
     curve.scale = 0;
@@ -59,13 +62,6 @@ inline void advance(format::Curve& curve, const format::Space& space, uint64_t l
   }
   const auto point = static_cast<uint32_t>(now >> curve.scale);
   while (curve.last_window < point) curve.floor[++curve.last_window] = value;
-}
-
-// Notes the live bytes after the change, in the window `advance` came to.
-inline void note(format::Curve& curve, uint64_t live) {
-  const auto value = static_cast<float>(live);
-  float& floor = curve.floor[curve.last_window];
-  if (value < floor) floor = value;
 }
 
 inline void merge(format::SeriesPoint& into, const format::SeriesPoint& later) {

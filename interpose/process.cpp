@@ -64,7 +64,7 @@ void at_exit(int status, void*) {
   OwnWork work;
   Recording* r = present_recording();
   if (!r) return;
-  record_work_ended(r->recorder);
+  record_work_ended(r->recorder, surroundings().python.load(std::memory_order_acquire) != nullptr);
   r->file.header->end_code = status & 0xff;
   r->file.header->end_kind = format::EndKind::kExit;
 }

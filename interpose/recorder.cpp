@@ -54,29 +54,29 @@ uint32_t site_of(Recorder& r, Recorder::Domain& domain, const Allocation& a, uin
   return id;
 }
 
-// To be called before a site's live bytes change: what they were is what they were at the peak, when the work ended, and in
-// the windows gone by.
-void before_change(Recorder& r, Site& site, Space& space, const Moment& at) {
+// The three that follow are called before a site's live bytes change. What they were is what they were at the peak,
+void note_peak(Site& site, const Space& space) {
   if (site.peak_number != space.peak_number) {
     site.peak_number = space.peak_number;
     site.saved_peak_bytes = site.live_bytes;
     site.saved_peak_blocks = site.live_blocks;
   }
-  if (at.work_ended) {
-    if (!site.end_saved) {
-      site.end_bytes = site.live_bytes;
-      site.end_blocks = site.live_blocks;
-      site.end_saved = 1;
-    }
-  } else if (site.curve) {
-    advance_clock(space, at.clock, at.iterations);
-    advance(record<Curve>(*r.file, kCurves, site.curve), space, site.live_bytes);
-  }
 }
 
-void after_change(Recorder& r, Site& site, Space& space, const Moment& at) {
-  if (site.curve && !at.work_ended) note(record<Curve>(*r.file, kCurves, site.curve), site.live_bytes);
-  note_series(space, space.allocations + space.frees - 1, at.time_ms, at.step);
+// ... in the windows gone by,
+void note_windows(Recorder& r, const Site& site, Space& space, const Moment& at) {
+  if (!site.curve || at.work_ended) return;
+  advance_clock(space, at.clock, at.iterations);
+  advance(record<Curve>(*r.file, kCurves, site.curve), space, site.live_bytes);
+}
+
+// ... and at the end, should the free be one of the last. False: it is not the first since the last allocation.
+bool note_end(Site& site, const Moment& at) {
+  if (site.end_number == at.end_number) return false;
+  site.end_number = at.end_number;
+  site.end_bytes = site.live_bytes;
+  site.end_blocks = site.live_blocks;
+  return true;
 }
 
 void add_live(Site& site, Space& space, uint64_t size, const Moment& at) {
@@ -137,8 +137,8 @@ void count_free(Site& site, const Block& block, const Moment& at) {
 
 // --- blocks -------------------------------------------------------------------------------------------------------------
 
-uint32_t new_block(Recorder& r, Recorder::Domain& domain) {
-  if (const uint32_t id = domain.free_block) {
+uint32_t new_block(Recorder& r, Recorder::Domain& domain, bool work_ended) {
+  if (const uint32_t id = work_ended ? 0 : domain.free_block) {  // in the end a free record may be a survivor's
     domain.free_block = block_record(r, id).next_free;
     return id;
   }
@@ -152,13 +152,13 @@ uint32_t new_block(Recorder& r, Recorder::Domain& domain) {
 }
 
 void recycle_block(Recorder& r, Recorder::Domain& domain, uint32_t id) {
-  Block& block = block_record(r, id);
-  block.serial.store(0, std::memory_order_release);  // pairs with the reader's second look
-  block.next_free = domain.free_block;  // not in a field that says something: drop_of_layer looks at other domains' blocks too
+  block_record(r, id).next_free = domain.free_block;  // not in a field that says something: readers look at freed records
   domain.free_block = id;
 }
 
 void write_block(Block& block, const Allocation& a, uint32_t site, uint64_t serial, const Moment& at) {
+  block.serial.store(0, std::memory_order_relaxed);
+  std::atomic_thread_fence(std::memory_order_release);  // the 0 is seen before what follows: pairs with the reader's second look
   block.address = a.address;
   block.size = a.size;
   block.owner = a.owner;
@@ -166,25 +166,25 @@ void write_block(Block& block, const Allocation& a, uint32_t site, uint64_t seri
   block.thread = a.thread;
   block.time_ms = at.time_ms;
   block.step = at.step;
-  block.flags = 0;
   block.serial.store(serial, std::memory_order_release);  // pairs with the reader's first look
 }
 
-// A live block is gone for good: its bytes leave its site and space, and its record is free again. Survivors of the program's
-// work stay in the file, marked. The index is left to the caller: the address may be another block's by now.
+// A live block is gone for good: its bytes leave its site and space, and its record may be used again, but for survivors of the
+// program's work. The index is left to the caller: the address may be another block's by now.
 void drop_block(Recorder& r, Recorder::Domain& domain, uint32_t id, const Moment& at) {
   Block& block = block_record(r, id);
   Site& site = site_record(r, block.site);
   Space& space = space_record(r, site.space);
-  before_change(r, site, space, at);
+  note_peak(site, space);
+  if (note_end(site, at)) note_windows(r, site, space, at);
   count_free(site, block, at);
   remove_live(site, space, block.size);
   space.frees++;
-  after_change(r, site, space, at);
-  if (at.work_ended && block.serial.load(std::memory_order_relaxed) <= r.file->header->work_ended_serial)
-    block.flags |= kFreedAfterWork;
-  else
-    recycle_block(r, domain, id);
+  note_series(space, space.allocations + space.frees - 1, at.time_ms, at.step);
+  block.end_number = at.end_number;
+  const uint64_t serial = block.serial.load(std::memory_order_relaxed);
+  block.serial.store(serial | kFreed, std::memory_order_release);  // pairs with the reader's first look
+  if (!at.work_ended) recycle_block(r, domain, id);
 }
 
 // What a block is indexed by. Handles of different kinds may have one value: texture and surface objects are small numbers.
@@ -233,7 +233,7 @@ void record_allocation(Recorder& r, const Allocation& a) {
   const uint64_t key = index_key(a.kind, a.address);
   if (const uint32_t stale = domain.blocks.find(key)) erase_and_drop(r, domain, key, stale, at);  // its free was not seen
   const uint32_t site_id = site_of(r, domain, a, state->record, at);
-  const uint32_t block_id = site_id ? new_block(r, domain) : 0;
+  const uint32_t block_id = site_id ? new_block(r, domain, at.work_ended) : 0;
   if (!block_id) return lose_event(r);
   if (!domain.blocks.insert(key, block_id)) {
     recycle_block(r, domain, block_id);
@@ -244,13 +244,15 @@ void record_allocation(Recorder& r, const Allocation& a) {
   Space& space = space_record(r, state->record);
   const uint64_t serial = r.file->header->serial.fetch_add(1, std::memory_order_relaxed) + 1;
   write_block(block_record(r, block_id), a, site_id, serial, at);
-  before_change(r, site, space, at);
+  note_peak(site, space);
+  note_windows(r, site, space, at);
+  if (at.work_ended) note_end(site, at);
   count_allocation(site, a.size, serial, at);
   if (a.driver_ns) site.driver_ns += a.driver_ns;
   add_live(site, space, a.size, at);
   space.allocations++;
   note_reserved(space, a.reserved);
-  after_change(r, site, space, at);
+  note_series(space, space.allocations + space.frees - 1, at.time_ms, at.step);
 }
 
 void record_free(Recorder& r, const SpaceKey& key, uint64_t address, uint64_t reserved) {
@@ -285,7 +287,7 @@ TakenBlock take(Recorder& r, Layer layer, uint64_t key, uint32_t kinds) {
 // False: its context went meanwhile, and took it along.
 bool still_there(const Recorder& r, const TakenBlock& taken) {
   const Block& block = record<Block>(*r.file, kBlocks, taken.block);
-  return block.serial.load(std::memory_order_relaxed) == taken.serial && !(block.flags & kFreedAfterWork);
+  return block.serial.load(std::memory_order_relaxed) == taken.serial;
 }
 
 }  // namespace
@@ -337,7 +339,8 @@ void drop_of_layer(Recorder& r, Layer layer, int device, uint64_t context, Dropp
   const uint64_t count = r.file->header->tables[kBlocks].count.load(std::memory_order_relaxed);
   for (uint32_t id = 1; id < count; id++) {
     const Block& block = block_record(r, id);
-    if (!block.serial.load(std::memory_order_relaxed) || block.flags & kFreedAfterWork) continue;
+    const uint64_t serial = block.serial.load(std::memory_order_relaxed);
+    if (!serial || serial & kFreed) continue;
     const Site& site = site_record(r, block.site);
     const Space& space = space_record(r, site.space);
     if (space.layer != layer || !dies_with_context(site, space, block, device, context)) continue;

@@ -10,6 +10,7 @@ struct Moment {
   format::Clock clock;
   uint32_t iterations;  // begun, as the clock counts
   bool work_ended;
+  uint64_t end_number;  // see format::Header
 };
 
 Moment now(const Recorder&);

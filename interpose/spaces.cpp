@@ -16,7 +16,9 @@ Moment now(const Recorder& r) {
   const uint32_t steps = header.steps.load(std::memory_order_relaxed);
   const uint32_t passes = header.backward_passes.load(std::memory_order_relaxed);
   const Clock clock = steps ? Clock::kStep : passes ? Clock::kBackward : Clock::kAllocations;
-  return {ms, steps, clock, steps ? steps : passes, header.work_ended_serial != 0};
+  const bool work_ended = header.work_ended_serial != 0;
+  const uint64_t end_number = work_ended ? header.end_number : header.serial.load(std::memory_order_relaxed);
+  return {ms, steps, clock, steps ? steps : passes, work_ended, end_number};
 }
 
 Recorder::SpaceState* find_space(Recorder& r, const SpaceKey& key) {
@@ -73,13 +75,15 @@ void record_step(Recorder& r, StepSource source) {
   header.steps.fetch_add(1, std::memory_order_relaxed);
 }
 
-void record_work_ended(Recorder& r) {
+void record_work_ended(Recorder& r, bool objects_went_before) {
   Header& header = *r.file->header;
   if (header.work_ended_serial) return;
   const Moment at = now(r);
   header.work_ended_time_ms = at.time_ms;
   header.work_ended_step = at.step;
-  header.work_ended_serial = header.serial.load(std::memory_order_relaxed);
+  const uint64_t serial = header.serial.load(std::memory_order_relaxed);
+  header.end_number = objects_went_before ? serial : kAfterWork;
+  header.work_ended_serial = serial;
 }
 
 }  // namespace vramtrack

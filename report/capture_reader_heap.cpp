@@ -194,7 +194,6 @@ void Reader::make_peak(const format::Site& from, Site& to) const {
   to.peak_blocks = changed_since_peak ? from.saved_peak_blocks : from.live_blocks;
 }
 
-// The curve up to where the work ended. The file's stops at the site's last change; from there on the site held what it holds.
 // Windows of the space's clock that have begun, those included that began since its last event.
 uint64_t Reader::windows_of(const format::Space& space) const {
   switch (space.clock) {
@@ -209,6 +208,7 @@ uint64_t Reader::windows_of(const format::Space& space) const {
   return space.windows;
 }
 
+// The curve up to where the work ended. The file's stops before the site's last change; from there on the site held what it holds.
 Curve Reader::make_curve(const format::Site& from, const Site& site) {
   if (from.curve == 0) return {};
   if (from.curve >= curves_.count()) return ++bad_curves_, Curve{};
@@ -220,6 +220,7 @@ Curve Reader::make_curve(const format::Site& from, const Site& site) {
     bool sane = std::isfinite(curve.floor[i]) && curve.floor[i] >= 0;
     to.floor.push_back(sane ? curve.floor[i] : 0);
   }
+  to.floor.back() = std::min(to.floor.back(), static_cast<double>(site.end_bytes));
   uint32_t scale = curve.scale;
   const auto& space = spaces_.at<format::Space>(from.space);
   if (space.clock != format::Clock::kAllocations && !curve.by_iteration) {  // not touched since there are iterations
@@ -251,8 +252,9 @@ bool Reader::make_site(const format::Site& from, Site& to) {
   to.allocated_bytes = from.allocated_bytes;
   to.live_bytes = from.live_bytes;
   to.live_blocks = from.live_blocks;
-  to.end_bytes = from.end_saved ? from.end_bytes : from.live_bytes;
-  to.end_blocks = from.end_saved ? from.end_blocks : from.live_blocks;
+  const bool fell_after_work = header_->end_number != 0 && from.end_number == header_->end_number;
+  to.end_bytes = fell_after_work ? from.end_bytes : from.live_bytes;
+  to.end_blocks = fell_after_work ? from.end_blocks : from.live_blocks;
   make_peak(from, to);
   to.max_live_bytes = from.max_live_bytes;
   to.max_live_blocks = from.max_live_blocks;
@@ -295,8 +297,9 @@ void Reader::read_blocks_into_sites() {
   const Process& process = heap_.process;
   for (size_t i = 1; i < blocks_.count(); ++i) {
     const auto& from = blocks_.at<format::Block>(i);
-    uint64_t serial = from.serial.load(std::memory_order_relaxed);
-    if (serial == 0) continue;
+    const uint64_t mark = from.serial.load(std::memory_order_relaxed), serial = mark & ~format::kFreed;
+    const bool freed = serial != mark, freed_after_work = freed && header_->end_number != 0 && from.end_number == header_->end_number;
+    if (serial == 0 || (freed && !freed_after_work)) continue;
     int site = from.site < site_of_record_.size() ? site_of_record_[from.site] : -1;
     if (site < 0) {
       ++bad_blocks_;
@@ -305,7 +308,7 @@ void Reader::read_blocks_into_sites() {
     bool made_in_teardown = process.work_ended && serial > process.work_ended_serial;
     if (made_in_teardown) continue;
     heap_.sites[site].survivors.push_back({from.address, from.size, serial, from.owner, from.thread, from.step,
-                                           seconds(from.time_ms), (from.flags & format::kFreedAfterWork) != 0});
+                                           seconds(from.time_ms), freed_after_work});
   }
   for (Site& site : heap_.sites) std::ranges::sort(site.survivors, {}, &Block::serial);
 }

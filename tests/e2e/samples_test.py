@@ -1,4 +1,5 @@
-# Every sample gets the findings its first comment promises, and none it forbids; a static runtime changes nothing.
+# Every sample gets the findings its first comment promises, and none it forbids. A static runtime changes nothing; nor does a
+# main() whose variables are gone before the interpreter ends.
 import harness
 from harness import Promise, all_findings, build, need_torch, trace, user_lines
 
@@ -30,10 +31,20 @@ def python_sample(source):
     return test
 
 
+def within_main(source):
+    def test():
+        lines = [line and "    " + line.replace("global ", "nonlocal ") for line in source.read_text().splitlines()]
+        wrapped = harness.scratch() / source.name
+        wrapped.write_text("\n".join(["def main():", *lines, "main()", ""]))
+        python_sample(wrapped)()
+    return test
+
+
 for path in sorted(harness.SAMPLES.iterdir()):
     if path.suffix == ".cpp":
         globals()[f"test_{path.name}"] = cuda_sample(path)
     elif path.suffix == ".py":
         globals()[f"test_{path.name}"] = python_sample(path)
+        globals()[f"test_{path.name}_within_main"] = within_main(path)
 
 harness.main()

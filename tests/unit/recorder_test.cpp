@@ -31,7 +31,7 @@ std::map<uint64_t, uint64_t> live_blocks(ScratchCapture& capture) {
   std::map<uint64_t, uint64_t> live;
   for (uint32_t i = 1; i < capture.count(kBlocks); i++) {
     const Block& block = capture.at<Block>(kBlocks, i);
-    if (block.serial) live[block.address] = block.size;
+    if (block.serial && !(block.serial & kFreed)) live[block.address] = block.size;
   }
   return live;
 }
@@ -291,18 +291,58 @@ TEST(Recorder, time_in_the_driver_is_summed_by_site) {
   EXPECT_EQ(capture.at<Site>(kSites, 1).driver_ns, 750u);
 }
 
+// Survivors of the work that are gone, by address.
+std::map<uint64_t, uint64_t> freed_survivors(ScratchCapture& capture) {
+  std::map<uint64_t, uint64_t> freed;
+  for (uint32_t i = 1; i < capture.count(kBlocks); i++) {
+    const Block& block = capture.at<Block>(kBlocks, i);
+    if (block.serial & kFreed && block.end_number == capture.header().end_number) freed[block.address] = block.size;
+  }
+  return freed;
+}
+
 TEST(Recorder, what_teardown_frees_is_kept_as_a_survivor) {
   ScratchCapture capture;
   allocate(capture, 1, 64, 10);
   allocate(capture, 1, 128, 10);
-  record_work_ended(capture.recorder());
+  allocate(capture, 1, 192, 10);
+  record_free(capture.recorder(), kGpu, 192);
+  record_work_ended(capture.recorder(), false);
   record_free(capture.recorder(), kGpu, 64);
+  allocate(capture, 1, 256, 10);  // by the teardown itself: takes no survivor's record
+  record_free(capture.recorder(), kGpu, 256);
   const Site& site = capture.at<Site>(kSites, 1);
   EXPECT_EQ(site.live_bytes, 10u);
-  EXPECT_TRUE(site.end_saved);
+  EXPECT_EQ(site.end_number, kAfterWork);
   EXPECT_EQ(site.end_bytes, 20u);
-  EXPECT_EQ(live_blocks(capture).size(), 2u);
-  EXPECT_EQ(capture.at<Block>(kBlocks, 1).flags, kFreedAfterWork);
+  EXPECT_EQ(freed_survivors(capture)[64], 10u);
+  EXPECT_EQ(freed_survivors(capture).count(192), 0u);
+}
+
+TEST(Recorder, objects_that_went_just_before_the_end_are_survivors_of_the_work) {
+  ScratchCapture capture;
+  for (uint64_t i = 1; i <= 10; i++) allocate(capture, 1, i * 64, 10);
+  record_free(capture.recorder(), kGpu, 64);  // while it works: the next allocation takes its record
+  allocate(capture, 2, 4096, 10);
+  for (uint64_t i = 2; i <= 10; i++) record_free(capture.recorder(), kGpu, i * 64);  // main() returns
+  record_work_ended(capture.recorder(), true);
+  record_free(capture.recorder(), kGpu, 4096);
+  const Site& site = capture.at<Site>(kSites, 1);
+  EXPECT_EQ(site.live_bytes, 0u);
+  EXPECT_EQ(site.end_number, capture.header().end_number);
+  EXPECT_EQ(site.end_bytes, 90u);
+  EXPECT_EQ(site.end_blocks, 9u);
+  EXPECT_EQ(freed_survivors(capture).size(), 10u);
+}
+
+TEST(Recorder, a_fall_that_ends_the_run_is_in_no_floor) {
+  ScratchCapture capture;
+  for (uint64_t i = 1; i <= 40; i++) allocate(capture, 1, i * 64, 10);
+  const Curve& curve = capture.at<Curve>(kCurves, 1);
+  const float floor = curve.floor[curve.last_window];
+  for (uint64_t i = 1; i <= 40; i++) record_free(capture.recorder(), kGpu, i * 64);
+  record_work_ended(capture.recorder(), true);
+  EXPECT_GE(curve.floor[curve.last_window], floor);
 }
 
 TEST(Recorder, an_address_given_out_again_replaces_the_unseen_free) {

@@ -95,13 +95,13 @@ class CaptureBuilder {
     return site;
   }
 
-  void block(uint32_t site, uint64_t serial, uint64_t size, uint32_t flags = 0) {
+  void block(uint32_t site, uint64_t serial, uint64_t size, uint64_t freed_under = 0) {
     auto& block = add<format::Block>(format::kBlocks);
-    block.serial.store(serial);
+    block.serial.store(freed_under ? serial | format::kFreed : serial);
     block.address = 0x7f0000000000 + serial * 0x1000;
     block.size = size;
     block.site = site;
-    block.flags = flags;
+    block.end_number = freed_under;
   }
 
   std::vector<std::byte> bytes() {

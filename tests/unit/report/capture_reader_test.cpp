@@ -93,9 +93,9 @@ TEST(CaptureReader, what_the_teardown_freed_was_live_when_the_work_ended) {
   capture.header()->work_ended_serial = 6;
   auto& site = capture.site(0, 1, format::Kind::kDevice);
   site.allocations = site.frees = 1;
-  site.end_saved = 1;
+  capture.header()->end_number = site.end_number = format::kAfterWork;
   site.end_bytes = 64;
-  capture.block(2, 6, 64, format::kFreedAfterWork);
+  capture.block(2, 6, 64, format::kAfterWork);
   capture.block(2, 7, 64);  // made by the teardown itself
   Heap heap = read_ok(capture.bytes());
   EXPECT_EQ(heap.sites[1].end_bytes, 64u);
@@ -296,7 +296,7 @@ TEST(CaptureReader, one_long_string_named_often_does_not_multiply) {
 TEST(CaptureReader, foreign_files_are_named_with_the_reason) {
   std::vector<std::byte> bytes = training_capture().bytes();
   reinterpret_cast<format::Header*>(bytes.data())->version = 99;
-  EXPECT_EQ(read_error(bytes), "test.vtrk: cannot read this capture: its format is version 99, this vramtrack reads version 2");
+  EXPECT_EQ(read_error(bytes), "test.vtrk: cannot read this capture: its format is version 99, this vramtrack reads version 3");
   bytes[0] = std::byte{'x'};
   EXPECT_EQ(read_error(bytes), "test.vtrk: not a vramtrack capture: it does not begin with the magic bytes");
   EXPECT_EQ(read_error({}), "test.vtrk: not a vramtrack capture: the file is empty");
