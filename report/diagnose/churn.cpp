@@ -51,7 +51,7 @@ Finding allocation_churn(Examination& exam, SiteIndex i) {
   Finding finding = make_finding(exam, "allocation-churn", Severity::kWaste, sure, {{i, 0, 0}});
   const double average = static_cast<double>(site.allocated_bytes) / static_cast<double>(site.allocations);
   finding.title = fmt::format("{} of {} were allocated and freed again at {}", count_text(site.allocations, "block"),
-                              size_text(average), place_text(exam.heap, site.stack));
+                              size_text(average), place_among_others(exam.heap, site.stack));
   finding.evidence = {fmt::format("at most {} at a time: what one iteration frees the next one allocates again",
                                   count_text(site.max_live_blocks, "block"))};
   if (site.driver_time >= 0.001) {

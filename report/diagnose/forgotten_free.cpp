@@ -23,6 +23,7 @@ constexpr uint64_t kManyBackToBack = 32;  // more than the layers or slots a pro
 constexpr uint64_t kManyAllAlong = 12;    // the same, one by one through the whole run
 constexpr uint64_t kFewestBlocks = 6;     // fewer are things of a program, not of its iterations
 constexpr uint64_t kSureBlocks = 20;
+constexpr uint64_t kFewestOutgrown = 12;  // nobody makes that many in advance, each larger than the one before
 constexpr uint64_t kTinyBlock = 4096;
 constexpr size_t kFewestThreads = 16;     // fewer may be the program's workers
 constexpr double kBlocksOfAThread = 4;
@@ -55,6 +56,21 @@ bool are_made_for_the_run(const Examination& exam, std::span<const SiteIndex> si
   return (freed_at_end || back_to_back) && blocks < (all_along ? kManyAllAlong : kManyBackToBack);
 }
 
+// A buffer that is made anew when it is too small, whose old one is not freed. It comes to rest when it is large enough.
+bool is_outgrown(const Site& site) {
+  return site.allocations >= kFewestOutgrown && site.new_max_sizes == site.allocations && site.live_blocks >= 0.9 * site.allocations;
+}
+
+std::vector<SiteIndex> piling_up(const Examination& exam, int space) {
+  std::vector<SiteIndex> sites = unexplained(exam, space, Shape::kRising);
+  for (SiteIndex i = 0; i < exam.heap.sites.size(); ++i) {
+    const Site& site = exam.heap.sites[i];
+    const bool other = !exam.explained[i] && site.space == space && exam.growth[i].shape != Shape::kRising;
+    if (other && is_outgrown(site)) sites.push_back(i);
+  }
+  return sites;
+}
+
 // What kind of thing it is that piles up: each is a finding of its own, with its own advice.
 enum class Cause { kForgotten, kPinned, kGraph, kThreads };
 
@@ -82,42 +98,65 @@ std::string_view id_of(Cause cause) {
   return "forgotten-free";
 }
 
+// The sites that are freed each time, by function: a destructor that forgets one member frees the others.
+struct FreedSites {
+  std::map<std::string, std::vector<const Site*>> of_function;
+  std::set<std::string> lines;
+};
+
+FreedSites freed_sites(const Heap& heap, int space) {
+  FreedSites freed;
+  for (const Site& site : heap.sites) {
+    if (site.space != space || !is_freed_each_time(site)) continue;
+    freed.of_function[function_key(heap, site)].push_back(&site);
+    freed.lines.insert(place_text(heap, site.stack));
+  }
+  return freed;
+}
+
+// The function that ought to free. Where a line's blocks are freed for one caller and not for another, that is the caller.
+std::string responsible_function(const Heap& heap, const FreedSites& freed, const Site& site) {
+  const std::vector<Location> lines = user_lines(heap, site.stack);
+  const bool is_helper = lines.size() > 1 && freed.lines.contains(place_text(lines.front()));
+  return is_helper ? function_key(lines[1]) : function_key(heap, site);
+}
+
 // Sites of one function are one cause: the same object forgets them all. What went when the program ended was not forgotten.
-std::vector<std::vector<SiteIndex>> by_function(const Examination& exam, const std::vector<SiteIndex>& sites) {
+std::vector<std::vector<SiteIndex>> by_function(const Examination& exam, const FreedSites& freed, const std::vector<SiteIndex>& sites) {
   std::map<std::tuple<std::string, Cause, bool>, std::vector<SiteIndex>> groups;
   for (SiteIndex i : sites) {
     const Site& site = exam.heap.sites[i];
-    groups[{function_key(exam.heap, site), cause_of(exam.heap, site), exam.growth[i].fell_at_end}].push_back(i);
+    groups[{responsible_function(exam.heap, freed, site), cause_of(exam.heap, site), exam.growth[i].fell_at_end}].push_back(i);
   }
   std::vector<std::vector<SiteIndex>> list;
   for (auto& [function, group] : groups) list.push_back(std::move(group));
   return list;
 }
 
-// How many sites of each function are freed each time: a destructor that forgets one member frees the others.
-using FreedSites = std::map<std::string, size_t>;
-
-FreedSites freed_sites(const Heap& heap, int space) {
-  FreedSites freed;
-  for (const Site& site : heap.sites) {
-    if (site.space == space && is_freed_each_time(site)) ++freed[function_key(heap, site)];
+std::string siblings_text(const Heap& heap, const std::vector<const Site*>& siblings, const Site& site) {
+  for (const Site* other : siblings) {
+    if (place_text(heap, other->stack) != place_text(heap, site.stack)) continue;
+    return fmt::format("what the same line allocates when it is {} is freed each time: it is this caller that forgets",
+                       call_text(heap, other->stack).substr(place_text(heap, other->stack).size() + 2));
   }
-  return freed;
+  return fmt::format("{} of the same function {} freed each time: this one is forgotten", count_text(siblings.size(), "other allocation"),
+                     siblings.size() == 1 ? "is" : "are");
+}
+
+bool is_overwritten(const Site& site) {
+  return site.new_max_sizes == site.allocations || (site.size_changes > 0 && site.size_changes + 1 >= site.allocations);
 }
 
 // How it came about, as far as the numbers of the site tell; "" = they do not.
 std::string sub_cause(const Heap& heap, const FreedSites& freed, const Site& site) {
-  if (const auto siblings = freed.find(function_key(heap, site)); siblings != freed.end()) {
-    return fmt::format("{} of the same function {} freed each time: this one is forgotten",
-                       count_text(siblings->second, "other allocation"), siblings->second == 1 ? "is" : "are");
-  }
   if (site.frees > site.allocations / 10) {
     return fmt::format("freed on {} of {} ways through: some path leaves without the free", site.frees, site.allocations);
   }
-  if (site.new_max_sizes == site.allocations) return "each is larger than all before and none is freed: outgrown buffers are dropped";
-  if (site.size_changes + 1 >= site.allocations && site.size_changes > 0) {
-    return "a new block is made only when the size changes, while the old one is alive: its pointer is overwritten";
+  if (const auto siblings = freed.of_function.find(function_key(heap, site)); siblings != freed.of_function.end()) {
+    return siblings_text(heap, siblings->second, site);
   }
+  if (site.new_max_sizes == site.allocations) return "each is larger than all before, which are not freed: outgrown buffers are dropped";
+  if (is_overwritten(site)) return "a new block is made only when the size changes, while the old one is alive: its pointer is overwritten";
   return site.size_max <= kTinyBlock ? "small blocks of one kind, never freed" : "";
 }
 
@@ -175,6 +214,7 @@ std::string advice_for(Cause cause, const std::string& place, const Site& site) 
                          right_free(site));
     case Cause::kForgotten: break;
   }
+  if (is_overwritten(site)) return fmt::format("Call `{}` for the old block before its pointer is overwritten at {}.", right_free(site), place);
   return fmt::format("Give what {} allocates an owner that calls `{}` on every way out (RAII), or reuse one buffer.", place,
                      right_free(site));
 }
@@ -187,9 +227,10 @@ Finding growing_blocks(Examination& exam, const FreedSites& freed, const std::ve
   for (const Share& share : shares) blocks += share.blocks;
   const Confidence sure = confidence_of(exam, sites, blocks);
   Finding finding = make_finding(exam, id_of(cause), Severity::kLeak, sure, std::move(shares));
-  const std::string place = place_text(exam.heap, finding.sites.front().stack) + others_text(exam.heap, sites);
+  const std::string place = place_among_others(exam.heap, finding.sites.front().stack) + others_text(exam.heap, sites);
   finding.title = title_of(cause, place, finding.bytes);
-  finding.evidence = {counts_text(exam.heap, sites), rate_text(exam.heap, finding)};
+  finding.evidence = {counts_text(exam.heap, sites)};
+  if (exam.growth[sites.front()].shape == Shape::kRising) finding.evidence.push_back(rate_text(exam.heap, finding));
   if (std::string how = sub_cause(exam.heap, freed, first); !how.empty()) finding.evidence.push_back(std::move(how));
   if (cause == Cause::kThreads) finding.evidence.push_back("the blocks are each another thread's: none frees what it made");
   if (all_freed_at_end(exam, sites)) {
@@ -213,8 +254,9 @@ std::vector<Finding> find_forgotten_frees(Examination& exam) {
     if (exam.heap.spaces[space].layer != Layer::kDriver) continue;
     const FreedSites freed = freed_sites(exam.heap, space);
     std::vector<SiteIndex> scattered;  // over functions none of which would be worth a word
-    for (const std::vector<SiteIndex>& sites : by_function(exam, unexplained(exam, space, Shape::kRising))) {
-      if (are_made_for_the_run(exam, sites)) continue;  // never-freed lists them
+    for (const std::vector<SiteIndex>& sites : by_function(exam, freed, piling_up(exam, space))) {
+      const bool outgrown = std::ranges::any_of(sites, [&](SiteIndex i) { return is_outgrown(exam.heap.sites[i]); });
+      if (!outgrown && are_made_for_the_run(exam, sites)) continue;  // never-freed lists them
       if (is_worth_a_leak(exam.heap, space, bytes_of(exam, sites))) {
         found.push_back(growing_blocks(exam, freed, sites));
       } else {

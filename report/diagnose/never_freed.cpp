@@ -1,4 +1,5 @@
-// What did a program that ended normally leave allocated without ever piling it up? Listed as valgrind lists "still reachable".
+// What did a program that ended normally leave allocated, as far as it is known without piling it up? Listed as valgrind lists "still
+// reachable": things of the whole run, most often; but a leak that ended before the program did looks the same.
 #include <fmt/format.h>
 
 #include "report/diagnose/families.h"
@@ -18,11 +19,20 @@ Finding never_freed(Examination& exam, std::vector<Share> shares) {
   const Confidence sure = blocks < kManyBlocks ? Confidence::kHigh : Confidence::kMedium;
   Finding finding = make_finding(exam, "never-freed", Severity::kInfo, sure, std::move(shares));
   finding.bytes_per_step = 0;
-  finding.title = fmt::format("{} of {} were still allocated when the program ended; no steady growth was seen",
-                              count_text(finding.blocks, "block"), size_text(finding.bytes));
-  finding.evidence = {fmt::format("made at {} and held to the end; the driver takes them back with the process",
-                                  place_text(exam.heap, finding.sites.front().stack))};
-  finding.advice = "Nothing to fix, unless this code is a library that is unloaded or an object that a longer program makes again.";
+  const FindingSite& first = finding.sites.front();
+  const std::string place = place_among_others(exam.heap, first.stack);
+  finding.title = fmt::format("{} allocated at {}{} was never freed", size_text(finding.bytes), place,
+                              finding.sites.size() < 2 ? "" : " and " + count_text(finding.sites.size() - 1, "other place"));
+  const bool one_of_each = finding.blocks == finding.sites.size();
+  finding.evidence = {"the driver takes it back with the process"};
+  if (!one_of_each) {
+    finding.evidence = {fmt::format("at {}: {}, {}", place, count_text(first.allocations, "allocation"), count_text(first.frees, "free")),
+                        "it did not go on growing to the end, and the driver takes it back with the process"};
+  }
+  finding.advice = one_of_each
+                       ? "Nothing to fix, unless this code is a library that is unloaded or an object that a longer program makes again."
+                       : fmt::format("Nothing to fix if these are made once for the whole run. If {} runs again in a longer program, they pile "
+                                     "up: free them when what uses them is done.", place);
   return finding;
 }
 

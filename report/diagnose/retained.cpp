@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <iterator>
-#include <optional>
 #include <tuple>
 #include <utility>
 
@@ -70,6 +69,11 @@ Cause cause_of_kept_graph(const Examination& exam, std::span<const SiteIndex> si
     return {"no backward pass ran since the first of these allocations",
             fmt::format("Wrap the code around {} in `torch.no_grad()`, and accumulate `.item()` or `.detach()`ed tensors.", place)};
   }
+  if (const auto longer = lengthening_graph(exam, sites)) {
+    return {fmt::format("an iteration makes {} allocations early and {} late in the run: its backward pass goes through the graphs of "
+                        "all before it, which a state that is carried over ties together", longer->early_gap, longer->late_gap),
+            fmt::format("`.detach()` the state that {} carries to the next iteration; `retain_graph=True` is not needed then.", place)};
+  }
   if (keeps_graph_of_gradients(exam, sites)) {
     return {fmt::format("{} backward passes ran, and some of the survivors were made by them: the graph of the gradients is kept "
                         "(`create_graph=True`)", process.backward_passes),
@@ -103,7 +107,7 @@ Finding retained_intermediates(Examination& exam, std::span<const SiteIndex> ten
   const Cause cause = cause_of_kept_graph(exam, tensors, finding.sites.front().stack);
   finding.title = fmt::format("Intermediate results of the forward pass at {} are kept: {}", place, size_text(finding.bytes));
   if (births.blocks > 0) {
-    finding.evidence.push_back(fmt::format("{} of {} in the forward pass survive, over {} iterations", count_text(births.blocks, "block"),
+    finding.evidence.push_back(fmt::format("{} of {} survive, over {} iterations", count_text(births.blocks, "block"),
                                            count_text(tensors.size(), "allocation site"), iterations));
   }
   finding.evidence.push_back(rate_text(exam.heap, finding));
@@ -137,11 +141,13 @@ Finding retained_results(Examination& exam, std::span<const SiteIndex> tensors) 
                                  shares_held(exam, tensors));
   const std::string place = place_text(exam.heap, finding.sites.front().stack);
   const bool on_host = space_of(exam.heap, first).memory == Memory::kCpu;
+  const std::string_view detach = category(exam.heap, first) == "activation" ? ".detach()" : "";
   finding.title = fmt::format("Results made at {} are kept{}: {}", place, on_host ? "" : " on the device", size_text(finding.bytes));
   finding.evidence = {result_rate(first), rate_text(exam.heap, finding),
                       "the intermediates of the same computations were freed: only what came out of them is held"};
-  finding.advice = fmt::format("{} (`.item()`, a running mean), or let go of the list that holds what {} makes.",
-                               on_host ? "Reduce what is collected at once" : "Move what is collected off the device (`.cpu()`), reduce it at once", place);
+  const std::string move_away = on_host ? "R" : fmt::format("Move what is collected off the device (`{}.cpu()`), r", detach);
+  finding.advice = fmt::format("{}educe it at once (`.item()`, a running mean), or let go of the list or attribute that holds what {} "
+                               "makes.", move_away, place);
   return finding;
 }
 

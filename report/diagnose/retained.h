@@ -1,11 +1,13 @@
 // Are the tensors that pile up a kept graph's intermediates, or results kept one by one?
 #pragma once
 
+#include <optional>
 #include <set>
 #include <span>
 #include <string>
 
 #include "report/diagnose/examination.h"
+#include "report/diagnose/survivors.h"
 
 namespace vramtrack {
 
@@ -22,7 +24,11 @@ Piles sort_piles(const Examination&, std::span<const SiteIndex>);
 // a layer.
 std::set<std::string> lines_with_layers(const Heap&);
 
-// A graph is kept when one line of forward code leaves more behind than the one result it has to give.
+// Births of that site of these whose iterations take ever longer because their backward passes do: each goes through what all
+// iterations before it left, so they hang together in one graph. None: there is no such site.
+std::optional<Births> lengthening_graph(const Examination&, std::span<const SiteIndex>);
+
+// A graph is kept when one line of forward code leaves more behind than the one result it has to give, or when it gets longer.
 bool are_intermediates(const Examination&, std::span<const SiteIndex>);
 
 // Of sites of one space with one block that is replaced by a larger one each iteration: those that are appended to, not computed

@@ -18,6 +18,7 @@ constexpr std::ptrdiff_t kFewGrowing = 2;  // an accumulated tensor and one made
 constexpr uint64_t kNextLayer = 6;      // allocations from one layer's output to the next layer's
 constexpr double kUsedAfterwards = 0.02;  // of the process's allocations
 constexpr double kOftenLarger = 0.25;    // of the allocations; the others are of operators that share the line
+constexpr uint64_t kMuchLonger = 4;     // times the allocations of any line of the forward pass
 constexpr double kMostlyReplaced = 0.8; // of the allocations freed again: each takes the place of the one before
 
 bool is_replaced_by_larger(const Site& site) {
@@ -84,7 +85,32 @@ std::set<std::string> lines_with_layers(const Heap& heap) {
   return lines;
 }
 
+namespace {
+
+// Backward passes get longer, and nothing else does: a bank of results that each iteration goes through makes both longer.
+bool only_backward_gets_longer(const Heap& heap, int space) {
+  uint64_t by_backward = 0, by_others = 0;
+  for (const Site& site : heap.sites) {
+    if (site.space != space) continue;
+    uint64_t& most = phase(heap, site.stack) == Phase::kBackward ? by_backward : by_others;
+    most = std::max(most, site.allocations);
+  }
+  return by_backward > kMuchLonger * by_others;
+}
+
+}  // namespace
+
+std::optional<Births> lengthening_graph(const Examination& exam, std::span<const SiteIndex> tensors) {
+  if (tensors.empty() || !only_backward_gets_longer(exam.heap, exam.heap.sites[tensors.front()].space)) return std::nullopt;
+  for (SiteIndex i : tensors) {
+    const Births births = births_of(exam.heap.sites[i]);
+    if (births.late_gap > 0) return births;
+  }
+  return std::nullopt;
+}
+
 bool are_intermediates(const Examination& exam, std::span<const SiteIndex> tensors) {
+  if (lengthening_graph(exam, tensors)) return true;
   if (std::ranges::any_of(tensors, [&](SiteIndex i) { return keeps_layer_after_layer(exam, i); })) return true;
   if (tensors.size() < 2) return false;
 

@@ -1,7 +1,8 @@
 // Which outputs of one step live on through the next step's forward pass, for want of a `del`?
 //
 // With an optimizer, a step number is taken at `step()`: what the forward pass makes and backward frees lives 0 steps; what is
-// freed only when its name is bound again lives exactly 1.
+// freed only when its name is bound again lives exactly 1, and meets its successor. What a function lets go of on its return
+// after `step()` lives 1 as well, and does not.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -28,7 +29,8 @@ double left_behind_per_step(const Site& site) {
   for (size_t bucket = 2; bucket < site.lifetime_steps.size(); ++bucket) longer += site.lifetime_steps[bucket];
   if (steps < kFewestSteps || longer > kSeldomLonger * steps) return 0;
   const double per_step = site.lifetime_steps[1] / steps;
-  return per_step >= kNearlyEveryStep ? std::round(per_step) : 0;
+  const bool meet = site.max_live_blocks > std::round(per_step) && site.allocs_over_live >= kNearlyEveryStep * steps;
+  return per_step >= kNearlyEveryStep && meet ? std::round(per_step) : 0;
 }
 
 bool is_made_in_forward(const Heap& heap, const Site& site) {

@@ -16,6 +16,9 @@ constexpr double kAllAlong = 0.8;         // of the run
 constexpr double kEvenGaps = 1.35;        // ratio of long to short gaps up to which births follow one rhythm
 constexpr double kWholeNumber = 0.1;      // distance from a multiple of the shortest gap: some iterations were left out
 constexpr uint64_t kShortestRhythm = 3;  // every gap is a multiple of 1, and nearly one of 2
+constexpr size_t kFewestLengthening = 12;
+constexpr double kMostlyLonger = 0.9;     // of the gaps are as long as the one before, or longer
+constexpr uint64_t kClearlyLonger = 2;    // times, late ones than early ones
 
 std::vector<uint64_t> sorted_serials(std::span<const Site* const> sites) {
   std::vector<uint64_t> serials;
@@ -50,16 +53,28 @@ size_t long_gaps(const std::vector<uint64_t>& sorted_gaps) {
   return static_cast<size_t>(std::ranges::count_if(sorted_gaps, [border](uint64_t gap) { return gap > border; }));
 }
 
+// One birth an iteration, and each iteration takes longer than the one before.
+void note_lengthening(const std::vector<uint64_t>& gaps, Births& births) {
+  if (gaps.size() < kFewestLengthening) return;
+  size_t longer = 0;
+  for (size_t i = 1; i < gaps.size(); ++i) longer += gaps[i] >= gaps[i - 1];
+  const uint64_t early = gaps[gaps.size() / 8], late = gaps[gaps.size() * 7 / 8];
+  if (static_cast<double>(longer) < kMostlyLonger * static_cast<double>(gaps.size() - 1) || late < kClearlyLonger * early) return;
+  births.early_gap = early;
+  births.late_gap = late;
+}
+
 }  // namespace
 
 Births births_of(std::span<const Site* const> sites) {
   const std::vector<uint64_t> serials = sorted_serials(sites);
   if (serials.empty()) return {};
-  Births births{serials.size(), serials.size(), 1, 0, serials.front(), serials.back()};
+  Births births{serials.size(), serials.size(), 1, 0, serials.front(), serials.back(), 0, 0};
   std::vector<uint64_t> gaps = gaps_between(serials);
+  note_lengthening(gaps, births);
   std::ranges::sort(gaps);
   if (!gaps.empty()) births.shortest_gap = gaps[gaps.size() / 10];
-  if (!gaps.empty() && !follow_one_rhythm(gaps)) births.iterations = long_gaps(gaps) + 1;
+  if (!gaps.empty() && births.late_gap == 0 && !follow_one_rhythm(gaps)) births.iterations = long_gaps(gaps) + 1;
   births.per_iteration = static_cast<double>(births.blocks) / static_cast<double>(births.iterations);
   return births;
 }

@@ -13,6 +13,8 @@ struct Births {
   double per_iteration = 0;  // blocks born together
   uint64_t shortest_gap = 0;  // allocations of the process from one birth to the next, nine of ten being longer
   uint64_t first_serial = 0, last_serial = 0;
+  // Where every iteration takes more allocations than the one before: what an early and a late one take. 0 = they do not.
+  uint64_t early_gap = 0, late_gap = 0;
 };
 
 // Of survivors of one site or several, merged.

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <optional>
 #include <vector>
 
@@ -43,10 +44,12 @@ std::string place_text(const Heap& heap, const Stack& stack) {
 
 std::string function_key(const Heap& heap, const Site& site) {
   const std::optional<Location> at = user_line(heap, site.stack);
-  return at ? at->file + ":" + at->function : "site " + std::to_string(site.id);
+  return at ? function_key(*at) : "site " + std::to_string(site.id);
 }
 
-std::string call_text(const Heap& heap, const Stack& stack) {
+std::string function_key(const Location& at) { return at.file + ":" + at.function; }
+
+std::vector<Location> user_lines(const Heap& heap, const Stack& stack) {
   std::vector<Location> users;
   for (uint32_t index : stack) {
     if (index >= heap.frames.size()) continue;
@@ -55,8 +58,21 @@ std::string call_text(const Heap& heap, const Stack& stack) {
       if (is_user_location(heap, frame, at) && (users.empty() || place_text(at) != place_text(users.back()))) users.push_back(at);
     }
   }
+  return users;
+}
+
+std::string call_text(const Heap& heap, const Stack& stack) {
+  const std::vector<Location> users = user_lines(heap, stack);
   if (users.empty()) return "an unknown place";
   return users.size() == 1 ? place_text(users[0]) : fmt::format("{}, called at {}", place_text(users[0]), place_text(users[1]));
+}
+
+std::string place_among_others(const Heap& heap, const Stack& stack) {
+  const std::string place = place_text(heap, stack), call = call_text(heap, stack);
+  const bool is_shared = std::ranges::any_of(heap.sites, [&](const Site& other) {
+    return place_text(heap, other.stack) == place && call_text(heap, other.stack) != call;
+  });
+  return is_shared ? call : place;
 }
 
 }  // namespace vramtrack

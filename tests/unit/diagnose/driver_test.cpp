@@ -9,7 +9,9 @@ namespace {
 
 struct Program : Story {
   Program() : Story(Layer::kDriver, Memory::kDevice) {}
-  SiteId malloc_at(int line, const std::string& function = "run") { return site(native_line("app.cpp", line, function)); }
+  SiteId malloc_at(int line, const std::string& function = "run", const Line& callers = {}) {
+    return site(native_line("app.cpp", line, function, callers));
+  }
 };
 
 // The programs here do something else meanwhile by allocating and freeing, which is a finding of its own (handles_test.cpp).
@@ -46,6 +48,34 @@ TEST(driver, a_pointer_overwritten_on_resize_is_found) {
   Program program;
   Story::BlockId last = 0;
   for (int i = 0; i < 80; ++i) last = program.alloc(program.malloc_at(5, "ensure"), i % 2 == 0 ? 480000 : 400000);
+  program.free(last);
+  EXPECT_EQ(said_besides_churn(program.end()), "forgotten-free/leak");
+}
+
+TEST(driver, callers_of_one_helper_are_causes_of_their_own) {
+  Program program;
+  const auto helper_of = [&](int line, const char* caller) {
+    return program.malloc_at(2, "scratch", program.native_line("app.cpp", line, caller));
+  };
+  for (int i = 0; i < 200; ++i) {
+    program.pass(helper_of(5, "frame"), kMiB);
+    const Story::BlockId early = program.alloc(helper_of(6, "frame"), kMiB);
+    if (i % 3 != 0) program.free(early);
+    program.keep(helper_of(9, "log"), kMiB / 4);
+  }
+  const std::vector<Finding> found = diagnose(program.end());
+  ASSERT_GE(found.size(), 2u);
+  EXPECT_NE(found[0].title.find("called at app.cpp:6 in frame()"), std::string::npos) << found[0].title;
+  EXPECT_NE(found[0].evidence.back().find("ways through"), std::string::npos) << found[0].evidence.back();
+  EXPECT_NE(found[1].title.find("called at app.cpp:9 in log()"), std::string::npos) << found[1].title;
+  EXPECT_NE(found[1].evidence.back().find("this caller that forgets"), std::string::npos) << found[1].evidence.back();
+}
+
+TEST(driver, outgrown_buffers_are_a_leak_though_they_come_to_rest) {
+  Program program;
+  Story::BlockId last = 0;
+  for (uint64_t size = 1; size <= 60; ++size) last = program.alloc(program.malloc_at(5, "resize"), size * 256 * kKiB);
+  for (int i = 0; i < 60; ++i) program.pass(program.malloc_at(9), kKiB);
   program.free(last);
   EXPECT_EQ(said_besides_churn(program.end()), "forgotten-free/leak");
 }

@@ -158,6 +158,18 @@ TEST(models, outputs_of_the_last_step_are_stale) {
   EXPECT_EQ(finding(heap, "stale-intermediates").confidence, Confidence::kHigh);
 }
 
+TEST(models, outputs_that_go_when_the_function_of_the_step_returns_are_not_stale) {
+  Story story;
+  Model model(story, in_loop(story));
+  for (int i = 0; i < 60; ++i) {
+    const Story::BlockId outputs = story.alloc(story.in_forward(story.line("train.py", 8, "train_step"), "addmm"), 8 * kMiB);
+    story.backward_pass();
+    story.step();
+    story.free(outputs);
+  }
+  EXPECT_EQ(said(story.end()), "");
+}
+
 TEST(models, outputs_freed_within_their_step_are_not_stale) {
   Story story;
   Model model(story, in_loop(story));

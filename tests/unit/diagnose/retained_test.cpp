@@ -86,6 +86,34 @@ TEST(retained, retained_graph_says_that_backward_ran) {
   EXPECT_NEAR(leak.bytes_per_step, 5 * kTensor, kTensor / 4);
 }
 
+// A state carried over: one tensor of each iteration is kept, and each backward pass goes through all of them.
+TEST(retained, a_state_carried_over_is_a_kept_graph) {
+  Story story;
+  const Line call = story.line("rnn.py", 11, "forward");
+  for (int i = 0; i < 60; ++i) {
+    story.keep(story.at(call, "tanh"), kTensor);
+    for (int earlier = 0; earlier <= i; ++earlier) story.pass(story.in_backward(call, "TanhBackward0"), kTensor);
+    story.backward_pass();
+    story.step();
+  }
+  const Finding leak = finding(story.end(), "retained-intermediates");
+  EXPECT_NE(leak.evidence.front().find("over 60 iterations"), std::string::npos) << leak.evidence.front();
+  EXPECT_NE(leak.advice.find("`.detach()` the state"), std::string::npos) << leak.advice;
+}
+
+TEST(retained, a_bank_of_results_that_each_iteration_goes_through_is_no_graph) {
+  Story story;
+  const Line call = story.line("bank.py", 11);
+  for (int i = 0; i < 60; ++i) {
+    story.keep(story.at(call, "linear"), kTensor);
+    for (int earlier = 0; earlier <= i; ++earlier) story.pass(story.at(call, "mm"), kTensor);
+    for (int earlier = 0; earlier <= i; ++earlier) story.pass(story.in_backward(call, "MmBackward0"), kTensor);
+    story.backward_pass();
+    story.step();
+  }
+  EXPECT_EQ(said(story.end()), "retained-results/leak");
+}
+
 TEST(retained, graphs_of_every_other_iteration_are_intermediates) {
   Story story;
   Model model(story);
