@@ -254,7 +254,7 @@ struct Block {
   uint32_t thread;               // kernel thread id
   uint32_t time_ms;
   uint32_t step;
-  uint64_t end_number;           // of its free, see Header
+  uint64_t end_number;           // of its free, see Header; with kAfterWork: freed by the teardown
   uint32_t next_free;            // the writer's list of free records; means nothing to a reader
   uint32_t reserved;
 };
@@ -320,7 +320,7 @@ struct Header {
   TorchState torch;
   StepSource step_source;
   std::atomic<uint32_t> steps;         // steps begun
-  uint32_t reserved0;
+  uint32_t began_ms;                   // age of the process at time 0 of this capture
   std::atomic<uint64_t> serial;        // allocations so far, over all spaces
   std::atomic<uint32_t> last_time_ms;  // of the last event
   std::atomic<uint32_t> backward_passes;  // begun while none ran
@@ -334,15 +334,17 @@ struct Header {
   // How it ended
   uint64_t work_ended_serial;     // events before the program began to tear itself down; 0 = it did not
   // Number under which frees are noted, 0 while the work goes on: then it is `serial`. At its end it stays as it is where a
-  // program's objects are gone before it says that it ends (Python: the locals of main()), so that what was freed since the last
-  // allocation counts as live. Elsewhere it becomes kAfterWork.
+  // program's objects are gone just before it says that it ends (Python: the locals of main()), so that what was freed since the
+  // last allocation counts as live. Elsewhere it becomes kAfterWork.
   uint64_t end_number;
   uint32_t work_ended_time_ms;
   uint32_t work_ended_step;
   EndKind end_kind;
   int32_t end_code;               // exit code or signal
   std::atomic<uint64_t> native_unwinds;  // stacks that were unwound; all others were verified where they lay
-  uint64_t reserved1[6];
+  uint32_t end_time_ms;           // 0 = not known
+  uint32_t reserved0;
+  uint64_t reserved1[5];
   Table tables[kTableCount];
 };
 static_assert(sizeof(Header) <= 4096);

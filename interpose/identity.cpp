@@ -6,6 +6,7 @@
 #include <cstring>
 #include <ctime>
 #include <string_view>
+#include <unistd.h>
 
 #include "interpose/clock.h"
 #include "interpose/settings.h"
@@ -115,6 +116,13 @@ void expand(const char* pattern, Text& text) {
   }
 }
 
+// Of a process started `ticks` after boot; 0 if that is not known.
+uint32_t age_ms(uint64_t ticks) {
+  const uint64_t now_ms = nanoseconds(CLOCK_BOOTTIME) / 1000000;
+  const uint64_t start_ms = ticks * 1000 / static_cast<uint64_t>(sysconf(_SC_CLK_TCK));
+  return ticks && now_ms > start_ms ? static_cast<uint32_t>(now_ms - start_ms) : 0;
+}
+
 }  // namespace
 
 void describe_process(format::Header& header, Interner& interner) {
@@ -123,6 +131,7 @@ void describe_process(format::Header& header, Interner& interner) {
   header.rank = rank_of_process();
   header.run_id = settings().run_id;
   header.process_start_ticks = start_ticks();
+  header.began_ms = age_ms(header.process_start_ticks);
   header.start_realtime_ns = nanoseconds(CLOCK_REALTIME);
   header.start_monotonic_ns = nanoseconds(CLOCK_MONOTONIC);
   static char text[32 << 10];  // one recording is made at a time

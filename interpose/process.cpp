@@ -8,6 +8,7 @@
 #include <sched.h>
 
 #include "interpose/call.h"
+#include "interpose/clock.h"
 #include "interpose/events.h"
 #include "interpose/identity.h"
 #include "interpose/messages.h"
@@ -65,6 +66,8 @@ void at_exit(int status, void*) {
   Recording* r = present_recording();
   if (!r) return;
   record_work_ended(r->recorder, surroundings().python.load(std::memory_order_acquire) != nullptr);
+  const uint64_t ns = monotonic_ns() - r->file.header->start_monotonic_ns;
+  r->file.header->end_time_ms = static_cast<uint32_t>(ns / 1000000);
   r->file.header->end_code = status & 0xff;
   r->file.header->end_kind = format::EndKind::kExit;
 }

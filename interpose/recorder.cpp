@@ -181,7 +181,7 @@ void drop_block(Recorder& r, Recorder::Domain& domain, uint32_t id, const Moment
   remove_live(site, space, block.size);
   space.frees++;
   note_series(space, space.allocations + space.frees - 1, at.time_ms, at.step);
-  block.end_number = at.end_number;
+  block.end_number = at.end_number | (at.work_ended ? kAfterWork : 0);
   const uint64_t serial = block.serial.load(std::memory_order_relaxed);
   block.serial.store(serial | kFreed, std::memory_order_release);  // pairs with the reader's first look
   if (!at.work_ended) recycle_block(r, domain, id);

@@ -131,7 +131,7 @@ void name_space(Recorder&, const SpaceKey&, uint32_t name, uint64_t total_bytes)
 void record_step(Recorder&, format::StepSource);
 
 // From now on frees are the program tearing itself down: they are noted, but survivors stay in the table. `objects_went_before`:
-// what was freed since the last allocation was already part of that.
+// what was freed since the last allocation was already part of that, unless it is long ago.
 void record_work_ended(Recorder&, bool objects_went_before);
 
 }  // namespace vramtrack

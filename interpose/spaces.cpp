@@ -75,10 +75,14 @@ void record_step(Recorder& r, StepSource source) {
   header.steps.fetch_add(1, std::memory_order_relaxed);
 }
 
+constexpr uint32_t kLongestReturnMs = 1000;  // from the return of main() to the interpreter's teardown
+
 void record_work_ended(Recorder& r, bool objects_went_before) {
   Header& header = *r.file->header;
   if (header.work_ended_serial) return;
+  const uint32_t last_event_ms = header.last_time_ms.load(std::memory_order_relaxed);
   const Moment at = now(r);
+  if (at.time_ms - last_event_ms > kLongestReturnMs) objects_went_before = false;  // it went on without them
   header.work_ended_time_ms = at.time_ms;
   header.work_ended_step = at.step;
   const uint64_t serial = header.serial.load(std::memory_order_relaxed);

@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <ctime>
 
 #include "report/capture_reader_heap.h"
 #include "report/process_status.h"
@@ -21,6 +22,14 @@ using reader::Source;
 
 ReadError error(const std::string& name, std::string_view what, std::string_view why) {
   return {fmt::format("{}: {}: {}", name, what, why)};
+}
+
+// Seconds from the begin of the recording to now, on the machine and in the boot in which it was made.
+double recording_age(const HeaderCopy& header) {
+  timespec now = {};
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  const double age = static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) / 1e9 - static_cast<double>(header->start_monotonic_ns) / 1e9;
+  return std::clamp(age, 0.0, 4e6);  // 46 days, as milliseconds in 32 bits
 }
 
 std::variant<Heap, ReadError> read_source(const Source& source, const std::string& name) {
@@ -41,6 +50,8 @@ std::variant<Heap, ReadError> read_source(const Source& source, const std::strin
   Process& process = heap.process;
   if (process.ended == "unknown" && process_is_running(process.pid, header->process_start_ticks, process.host)) {
     process.ended = "running";
+    process.end_time_known = true;
+    process.duration = process.recorded_from + recording_age(header);
   }
   return heap;
 }
@@ -96,7 +107,9 @@ bool write_process_end(const std::string& path, int pid, uint64_t run_id, Proces
     const int32_t code = end.code;
     const format::EndKind kind = end.by_signal ? format::EndKind::kSignal : format::EndKind::kExit;
     // The code first: whoever sees the kind must see the code of it.
-    ours = pwrite(fd, &code, sizeof(code), offsetof(format::Header, end_code)) == sizeof(code) &&
+    const auto time_ms = static_cast<uint32_t>(recording_age(header) * 1000);
+    ours = pwrite(fd, &time_ms, sizeof(time_ms), offsetof(format::Header, end_time_ms)) == sizeof(time_ms) &&
+           pwrite(fd, &code, sizeof(code), offsetof(format::Header, end_code)) == sizeof(code) &&
            pwrite(fd, &kind, sizeof(kind), offsetof(format::Header, end_kind)) == sizeof(kind);
   }
   close(fd);

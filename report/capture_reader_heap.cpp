@@ -13,7 +13,6 @@ namespace {
 // Deeper stacks keep their innermost frames. Bounds the work that a file of chained nodes can ask for.
 constexpr size_t kMaxStackDepth = 1024;
 
-double seconds(uint32_t ms) { return ms / 1000.0; }
 
 // A capture whose `from` enum counts from 1 (0 = not written) and whose heap counterpart counts from 0.
 template <typename To, typename From>
@@ -73,6 +72,7 @@ class Reader {
   Stack make_stack(uint32_t node);
   uint64_t windows_of(const format::Space& space) const;
   int space_index(uint16_t record) const;
+  double time_of(uint32_t ms) const { return heap_.process.recorded_from + ms / 1000.0; }
 
   TableCopy newest(format::TableId, size_t record_size);
 
@@ -161,7 +161,7 @@ bool Reader::make_space(const format::Space& from, Space& to) {
   to.live_bytes = from.live_bytes;
   to.live_blocks = from.live_blocks;
   to.peak_bytes = from.peak_bytes;
-  to.peak_time = seconds(from.peak_time_ms);
+  to.peak_time = time_of(from.peak_time_ms);
   to.peak_step = from.peak_step;
   to.allocations = from.allocations;
   to.frees = from.frees;
@@ -169,7 +169,7 @@ bool Reader::make_space(const format::Space& from, Space& to) {
   to.reserved_bytes = from.reserved_bytes;
   for (uint32_t i = 0; i < std::min(from.series_count, format::kSeriesPoints); ++i) {
     const format::SeriesPoint& point = from.series[i];
-    to.series.push_back({seconds(point.time_ms), point.step, point.live_min, point.live_max, point.reserved_max});
+    to.series.push_back({time_of(point.time_ms), point.step, point.live_min, point.live_max, point.reserved_max});
   }
   return true;
 }
@@ -258,8 +258,8 @@ bool Reader::make_site(const format::Site& from, Site& to) {
   make_peak(from, to);
   to.max_live_bytes = from.max_live_bytes;
   to.max_live_blocks = from.max_live_blocks;
-  to.first_time = seconds(from.first_time_ms);
-  to.last_time = seconds(from.last_time_ms);
+  to.first_time = time_of(from.first_time_ms);
+  to.last_time = time_of(from.last_time_ms);
   to.first_step = from.first_step;
   to.last_step = from.last_step;
   to.first_serial = from.first_serial;
@@ -298,8 +298,10 @@ void Reader::read_blocks_into_sites() {
   for (size_t i = 1; i < blocks_.count(); ++i) {
     const auto& from = blocks_.at<format::Block>(i);
     const uint64_t mark = from.serial.load(std::memory_order_relaxed), serial = mark & ~format::kFreed;
-    const bool freed = serial != mark, freed_after_work = freed && header_->end_number != 0 && from.end_number == header_->end_number;
-    if (serial == 0 || (freed && !freed_after_work)) continue;
+    const uint64_t end = header_->end_number;  // a block freed under it is a survivor of the work
+    const bool let_go = serial != mark && from.end_number == end && !(end & format::kAfterWork);
+    const bool torn_down = serial != mark && from.end_number == (end | format::kAfterWork);
+    if (serial == 0 || (serial != mark && (end == 0 || !(let_go || torn_down)))) continue;
     int site = from.site < site_of_record_.size() ? site_of_record_[from.site] : -1;
     if (site < 0) {
       ++bad_blocks_;
@@ -308,7 +310,7 @@ void Reader::read_blocks_into_sites() {
     bool made_in_teardown = process.work_ended && serial > process.work_ended_serial;
     if (made_in_teardown) continue;
     heap_.sites[site].survivors.push_back({from.address, from.size, serial, from.owner, from.thread, from.step,
-                                           seconds(from.time_ms), freed_after_work});
+                                           time_of(from.time_ms), let_go});
   }
   for (Site& site : heap_.sites) std::ranges::sort(site.survivors, {}, &Block::serial);
 }
@@ -325,8 +327,8 @@ bool Reader::make_incident(const format::Incident& from, Incident& to) {
   bool site_is_there = from.other_site < site_of_record_.size() && site_of_record_[from.other_site] >= 0;
   to.allocated_by = site_is_there ? from.other_site : 0;
   to.count = from.count;
-  to.first_time = seconds(from.first_time_ms);
-  to.last_time = seconds(from.last_time_ms);
+  to.first_time = time_of(from.first_time_ms);
+  to.last_time = time_of(from.last_time_ms);
   to.first_step = from.first_step;
   to.last_step = from.last_step;
   to.address = from.address;

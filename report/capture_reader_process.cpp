@@ -2,12 +2,15 @@
 #include <fmt/chrono.h>
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "report/capture_reader_heap.h"
 
 namespace vramtrack::reader {
 namespace {
 
-double seconds(uint32_t ms) { return ms / 1000.0; }
+// Since the process started; the file's times are since recording began.
+double seconds(const format::Header& header, uint32_t ms) { return (uint64_t{header.began_ms} + ms) / 1000.0; }
 
 std::string python_version(uint32_t hex) {
   if (hex == 0) return {};
@@ -30,7 +33,7 @@ std::string stop_reason(const format::Header& header) {
     default: why = "an internal error"; break;
   }
   std::string error = header.stop_errno == 0 ? "" : fmt::format(" (errno {})", header.stop_errno);
-  return fmt::format("recording stopped after {:.1f} s: {}{}", seconds(header.stop_time_ms), why, error);
+  return fmt::format("recording stopped after {:.1f} s: {}{}", seconds(header, header.stop_time_ms), why, error);
 }
 
 std::string ended(const format::Header& header) {
@@ -77,8 +80,10 @@ Process read_process(const HeaderCopy& copy, Strings& strings) {
   process.host = strings.get(header.host);
   process.python_version = python_version(header.python_version);
   process.has_torch = header.torch != format::TorchState::kAbsent;
-  process.start_time = utc(header.start_realtime_ns);
-  process.duration = seconds(header.last_time_ms.load(std::memory_order_relaxed));
+  process.start_time = utc(header.start_realtime_ns - std::min<uint64_t>(header.start_realtime_ns, uint64_t{header.began_ms} * 1'000'000));
+  process.recorded_from = seconds(header, 0);
+  process.end_time_known = header.end_time_ms != 0;
+  process.duration = seconds(header, std::max(header.end_time_ms, header.last_time_ms.load(std::memory_order_relaxed)));
   process.ended = ended(header);
   process.steps = header.steps.load(std::memory_order_relaxed);
   auto source = static_cast<uint32_t>(header.step_source);
@@ -87,7 +92,7 @@ Process read_process(const HeaderCopy& copy, Strings& strings) {
   process.last_backward_serial = header.last_backward_serial;
   process.allocations = header.serial.load(std::memory_order_relaxed);
   process.work_ended = header.work_ended_serial != 0;
-  process.work_ended_time = seconds(header.work_ended_time_ms);
+  process.work_ended_time = seconds(header, header.work_ended_time_ms);
   process.work_ended_step = header.work_ended_step;
   process.work_ended_serial = header.work_ended_serial;
   process.lost_events = header.lost_events.load(std::memory_order_relaxed);

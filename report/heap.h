@@ -1,7 +1,7 @@
 // The heap: what one process held, folded by site, as everything after the reader sees it.
 //
 // A plain value, built by capture_reader from a file or by hand in a test. Diagnosis and rendering are pure functions of it.
-// Sizes are bytes; times are seconds since the capture began; steps count from 1, 0 = before the first step or unknown.
+// Sizes are bytes; times are seconds since the process started; steps count from 1, 0 = before the first step or unknown.
 #pragma once
 
 #include <array>
@@ -63,7 +63,7 @@ struct Block {
   uint32_t thread = 0;
   uint32_t step = 0;
   double time = 0;
-  bool freed_after_work = false;  // freed while the program tore itself down: a survivor of its work, but not of the process
+  bool let_go = false;  // freed after the program's last allocation, before it tore itself down: a local of main(), or cleared
 };
 
 // Least live bytes of a site over equal windows of its space's history, the last point being where the work ended.
@@ -157,7 +157,9 @@ struct Process {
   std::string exe, host, python_version;  // "" = none or unknown
   bool has_torch = false;       // PyTorch's caching allocator was seen
   std::string start_time;       // UTC, 2026-01-31T12:00:00Z
-  double duration = 0;          // until the last event or the end
+  double recorded_from = 0;     // when recording began; before that, nothing was allocated
+  double duration = 0;          // to its end, or as far as it is known to have lived
+  bool end_time_known = false;
   std::string ended;            // "exit:0", "signal:9", "running", "unknown"
   uint32_t steps = 0;
   StepSource step_source = StepSource::kNone;

@@ -34,7 +34,7 @@ bool churns(const Examination& exam, SiteIndex i) {
   const double pairs = static_cast<double>(site.frees);
   if (site.allocations < kFewestPairs || pairs < kMostlyFreed * static_cast<double>(site.allocations)) return false;
   if (site.max_live_blocks > kMostAtOnce) return false;
-  const double duration = exam.heap.process.duration;
+  const double duration = exam.heap.process.duration - exam.heap.process.recorded_from;
   const bool all_along = site.last_time - site.first_time >= kMostOfRun * duration && pairs >= kLeastRate * duration;
   return share_of_run(exam.heap, site) >= kLeastTime || all_along;
 }

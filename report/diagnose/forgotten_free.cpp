@@ -135,9 +135,9 @@ std::vector<std::vector<SiteIndex>> by_function(const Examination& exam, const F
 
 std::string siblings_text(const Heap& heap, const std::vector<const Site*>& siblings, const Site& site) {
   for (const Site* other : siblings) {
-    if (place_text(heap, other->stack) != place_text(heap, site.stack)) continue;
-    return fmt::format("what the same line allocates when it is {} is freed each time: it is this caller that forgets",
-                       call_text(heap, other->stack).substr(place_text(heap, other->stack).size() + 2));
+    const std::vector<Location> its = user_lines(heap, other->stack), ours = user_lines(heap, site.stack);
+    if (its.size() < 2 || ours.size() < 2 || place_text(its[0]) != place_text(ours[0])) continue;
+    return fmt::format("what the same line allocates for {} is freed each time: it is this caller that forgets", place_text(its[1]));
   }
   return fmt::format("{} of the same function {} freed each time: this one is forgotten", count_text(siblings.size(), "other allocation"),
                      siblings.size() == 1 ? "is" : "are");
@@ -190,8 +190,9 @@ std::string counts_text(const Heap& heap, std::span<const SiteIndex> sites) {
   return fmt::format("{}, {}", count_text(allocations, "allocation"), count_text(frees, "free"));
 }
 
-std::string title_of(Cause cause, const std::string& place, uint64_t bytes) {
+std::string title_of(Cause cause, const std::string& place, uint64_t bytes, bool freed_at_end) {
   const std::string size = size_text(static_cast<double>(bytes));
+  if (freed_at_end) return fmt::format("Memory allocated at {} piles up until the program's end: {}", place, size);
   switch (cause) {
     case Cause::kPinned: return fmt::format("Page-locked host memory from {} piles up: {}", place, size);
     case Cause::kGraph: return fmt::format("Memory that graphs allocate by a node made at {} is not freed: {}", place, size);
@@ -228,12 +229,13 @@ Finding growing_blocks(Examination& exam, const FreedSites& freed, const std::ve
   const Confidence sure = confidence_of(exam, sites, blocks);
   Finding finding = make_finding(exam, id_of(cause), Severity::kLeak, sure, std::move(shares));
   const std::string place = place_among_others(exam.heap, finding.sites.front().stack) + others_text(exam.heap, sites);
-  finding.title = title_of(cause, place, finding.bytes);
+  const bool freed_at_end = all_freed_at_end(exam, sites);
+  finding.title = title_of(cause, place, finding.bytes, freed_at_end);
   finding.evidence = {counts_text(exam.heap, sites)};
   if (exam.growth[sites.front()].shape == Shape::kRising) finding.evidence.push_back(rate_text(exam.heap, finding));
-  if (std::string how = sub_cause(exam.heap, freed, first); !how.empty()) finding.evidence.push_back(std::move(how));
+  if (std::string how = freed_at_end ? "" : sub_cause(exam.heap, freed, first); !how.empty()) finding.evidence.push_back(std::move(how));
   if (cause == Cause::kThreads) finding.evidence.push_back("the blocks are each another thread's: none frees what it made");
-  if (all_freed_at_end(exam, sites)) {
+  if (freed_at_end) {
     finding.evidence.push_back("all of it was freed when the program ended, and none before");
   }
   finding.advice = advice_for(cause, place, first);

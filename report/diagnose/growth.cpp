@@ -23,6 +23,7 @@ constexpr int kManyRises = 8;
 constexpr double kSlowingOfMany = 0.5;   // with so many rises a cache that fills up shows by half the rate
 constexpr double kRestsSince = 0.75;     // of the allocations: the number of blocks has not risen since
 constexpr double kPoolFrees = 0.25;      // of the allocations, at least: its members come and go
+constexpr double kGivenBack = 0.5;       // of the most it held: more at the end was not given back by it
 constexpr uint64_t kFewestInPool = 3;    // one or two blocks that are replaced are no pool
 
 using Floors = std::span<const double>;
@@ -107,6 +108,7 @@ bool is_pool_at_rest(const Site& site) {
 
 Growth growth_of(const Site& site) {
   Growth growth = growth_of(site.curve);
+  growth.fell_at_end &= static_cast<double>(site.end_bytes) < kGivenBack * static_cast<double>(site.max_live_bytes);
   if (growth.shape == Shape::kRising && is_pool_at_rest(site)) growth.shape = Shape::kSettled;
   return growth;
 }

@@ -134,9 +134,15 @@ std::string result_rate(const Site& site) {
                      size_text(static_cast<double>(least)), size_text(static_cast<double>(most)), births.iterations);
 }
 
+// By the program itself, when it had made all it would make: when main() returned, or by a `clear()` at its end.
+bool were_let_go(const Site& site) {
+  return !site.survivors.empty() && std::ranges::all_of(site.survivors, &Block::let_go);
+}
+
 Finding retained_results(Examination& exam, std::span<const SiteIndex> tensors) {
   const Site& first = exam.heap.sites[tensors.front()];
-  const bool sure = births_of(first).iterations >= kSureIterations && tensors.size() == 1;
+  const bool let_go = were_let_go(first);
+  const bool sure = births_of(first).iterations >= kSureIterations && tensors.size() == 1 && !let_go;
   Finding finding = make_finding(exam, "retained-results", Severity::kLeak, sure ? Confidence::kHigh : Confidence::kMedium,
                                  shares_held(exam, tensors));
   const std::string place = place_text(exam.heap, finding.sites.front().stack);
@@ -145,6 +151,7 @@ Finding retained_results(Examination& exam, std::span<const SiteIndex> tensors) 
   finding.title = fmt::format("Results made at {} are kept{}: {}", place, on_host ? "" : " on the device", size_text(finding.bytes));
   finding.evidence = {result_rate(first), rate_text(exam.heap, finding),
                       "the intermediates of the same computations were freed: only what came out of them is held"};
+  if (let_go) finding.evidence.push_back("all of it went at the program's end, as the variables of a function go when it returns");
   const std::string move_away = on_host ? "R" : fmt::format("Move what is collected off the device (`{}.cpu()`), r", detach);
   finding.advice = fmt::format("{}educe it at once (`.item()`, a running mean), or let go of the list or attribute that holds what {} "
                                "makes.", move_away, place);

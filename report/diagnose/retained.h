@@ -35,7 +35,8 @@ bool are_intermediates(const Examination&, std::span<const SiteIndex>);
 // from an input that gets longer.
 std::vector<SiteIndex> concatenations(const Examination&, std::span<const SiteIndex>);
 
-// Allocated back to back, with nothing in between and something after: a data set or a pool, made before it was used.
+// Allocated back to back, with nothing in between and something after: a data set or a pool, made before it was used. So are those
+// that the program freed a while before it ended: it needed them no longer.
 bool were_made_in_one_go(const Examination&, std::span<const SiteIndex>);
 
 }  // namespace vramtrack

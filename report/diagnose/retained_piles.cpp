@@ -140,6 +140,11 @@ std::vector<SiteIndex> concatenations(const Examination& exam, std::span<const S
 }
 
 bool were_made_in_one_go(const Examination& exam, std::span<const SiteIndex> sites) {
+  if (std::ranges::all_of(sites, [&](SiteIndex i) { return exam.growth[i].fell_at_end; })) {
+    Span span;
+    for (SiteIndex i : sites) extend(span, exam.heap.sites[i]);
+    return density_of(exam, span) > kBackToBack;
+  }
   std::vector<const Site*> merged;
   for (SiteIndex i : sites) merged.push_back(&exam.heap.sites[i]);
   const Births births = births_of(merged);

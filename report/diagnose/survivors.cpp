@@ -111,7 +111,7 @@ bool is_freed_each_time(const Site& site) {
 
 bool is_made_all_along(const Heap& heap, const Site& site) {
   const double making = site.last_time - site.first_time;
-  return making > kLongMaking && making > kAllAlong * end_of_work(heap.process);
+  return making > kLongMaking && making > kAllAlong * (end_of_work(heap.process) - heap.process.recorded_from);
 }
 
 }  // namespace vramtrack

@@ -34,7 +34,7 @@ std::string identity_text(const Process& process) {
   std::string text = fmt::format("pid {}", process.pid);
   if (process.rank >= 0) text += fmt::format(", rank {}", process.rank);
   if (!process.host.empty()) text += fmt::format(" on {}", printable(process.host));
-  text += fmt::format(", ran {:.1f} s", process.duration);
+  text += fmt::format(", {} {:.1f} s", process.end_time_known ? "ran" : "last seen after", process.duration);
   if (process.steps != 0) {
     text += fmt::format(", {} (seen by {})", count_text(process.steps, "step"), to_string(process.step_source));
   }

@@ -296,7 +296,8 @@ std::map<uint64_t, uint64_t> freed_survivors(ScratchCapture& capture) {
   std::map<uint64_t, uint64_t> freed;
   for (uint32_t i = 1; i < capture.count(kBlocks); i++) {
     const Block& block = capture.at<Block>(kBlocks, i);
-    if (block.serial & kFreed && block.end_number == capture.header().end_number) freed[block.address] = block.size;
+    const uint64_t end = capture.header().end_number;
+    if (block.serial & kFreed && (block.end_number == end || block.end_number == (end | kAfterWork))) freed[block.address] = block.size;
   }
   return freed;
 }

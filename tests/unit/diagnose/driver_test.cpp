@@ -71,6 +71,16 @@ TEST(driver, callers_of_one_helper_are_causes_of_their_own) {
   EXPECT_NE(found[1].evidence.back().find("this caller that forgets"), std::string::npos) << found[1].evidence.back();
 }
 
+TEST(driver, a_line_that_leaks_and_frees_has_no_other_caller) {
+  Program program;
+  const auto frees = program.malloc_at(7), leaks = program.site(program.native_line("app.cpp", 7, "run", program.native_line("libc.c", 1, "")));
+  for (int i = 0; i < 400; ++i) {
+    program.pass(frees, kMiB);
+    if (i % 4 == 3) program.keep(leaks, kMiB);
+  }
+  EXPECT_EQ(said_besides_churn(program.end()), "forgotten-free/leak");
+}
+
 TEST(driver, outgrown_buffers_are_a_leak_though_they_come_to_rest) {
   Program program;
   Story::BlockId last = 0;
@@ -157,6 +167,14 @@ TEST(driver, what_the_end_frees_is_not_called_forgotten_with_the_rest) {
   for (auto block : freed) program.free(block);
   const Heap heap = program.end();
   EXPECT_EQ(finding(heap, "forgotten-free").blocks, 400u);
+}
+
+TEST(driver, the_last_of_dropped_buffers_that_is_freed_is_not_counted) {
+  Program program;
+  Story::BlockId last = 0;
+  for (uint64_t size = 1; size <= 16; ++size) last = program.alloc(program.malloc_at(5, "resize"), size * size * kMiB);
+  program.free(last);
+  EXPECT_EQ(finding(program.end(), "forgotten-free").blocks, 15u);
 }
 
 TEST(driver, a_cache_freed_at_the_end_still_grew) {

@@ -101,7 +101,26 @@ TEST(CaptureReader, what_the_teardown_freed_was_live_when_the_work_ended) {
   EXPECT_EQ(heap.sites[1].end_bytes, 64u);
   EXPECT_EQ(heap.sites[1].live_bytes, 0u);
   ASSERT_EQ(heap.sites[1].survivors.size(), 1u);
-  EXPECT_TRUE(heap.sites[1].survivors[0].freed_after_work);
+  EXPECT_FALSE(heap.sites[1].survivors[0].let_go);
+}
+
+TEST(CaptureReader, what_went_after_the_last_allocation_was_live_when_the_work_ended) {
+  CaptureBuilder capture = training_capture();
+  capture.header()->work_ended_serial = capture.header()->end_number = 7;
+  auto& site = capture.site(0, 1, format::Kind::kDevice);
+  site.allocations = site.frees = 2;
+  site.end_number = 7;
+  site.end_bytes = 64;
+  capture.block(2, 5, 64, 6);  // the allocation after it has a number of its own
+  capture.block(2, 6, 32, 7);
+  capture.block(2, 7, 32, 7 | format::kAfterWork);
+  Heap heap = read_ok(capture.bytes());
+  EXPECT_EQ(heap.sites[1].end_bytes, 64u);
+  ASSERT_EQ(heap.sites[1].survivors.size(), 2u);
+  EXPECT_TRUE(heap.sites[1].survivors[0].let_go);
+  EXPECT_FALSE(heap.sites[1].survivors[1].let_go);
+  capture.header()->end_number = 0;  // still at work: nothing is known of the end
+  EXPECT_TRUE(read_ok(capture.bytes()).sites[1].survivors.empty());
 }
 
 void set_curve(CaptureBuilder& capture, uint32_t scale, std::vector<float> floors) {
@@ -300,6 +319,22 @@ TEST(CaptureReader, foreign_files_are_named_with_the_reason) {
   bytes[0] = std::byte{'x'};
   EXPECT_EQ(read_error(bytes), "test.vtrk: not a vramtrack capture: it does not begin with the magic bytes");
   EXPECT_EQ(read_error({}), "test.vtrk: not a vramtrack capture: the file is empty");
+}
+
+TEST(CaptureReader, times_count_from_the_start_of_the_process) {
+  CaptureBuilder capture = training_capture();
+  capture.header()->began_ms = 1500;
+  capture.header()->start_realtime_ns = 10'500'000'000;
+  capture.header()->last_time_ms = 2000;
+  Heap heap = read_ok(capture.bytes());
+  EXPECT_EQ(heap.process.start_time, "1970-01-01T00:00:09Z");
+  EXPECT_EQ(heap.process.recorded_from, 1.5);
+  EXPECT_EQ(heap.process.duration, 3.5);
+  EXPECT_FALSE(heap.process.end_time_known);
+  capture.header()->end_time_ms = 4000;
+  heap = read_ok(capture.bytes());
+  EXPECT_EQ(heap.process.duration, 5.5);
+  EXPECT_TRUE(heap.process.end_time_known);
 }
 
 TEST(CaptureReader, directory_and_missing_file_are_errors) {
