@@ -334,8 +334,9 @@ struct Header {
   // How it ended
   uint64_t work_ended_serial;     // events before the program began to tear itself down; 0 = it did not
   // Number under which frees are noted, 0 while the work goes on: then it is `serial`. At its end it stays as it is where a
-  // program's objects are gone just before it says that it ends (Python: the locals of main()), so that what was freed since the
-  // last allocation counts as live. Elsewhere it becomes kAfterWork.
+  // program's objects are gone just before it says that it ends (Python: the locals of main()), so that the tensors freed since
+  // the last allocation count as live. Elsewhere it becomes kAfterWork; so it does for what a program frees by calls (all but
+  // tensors).
   uint64_t end_number;
   uint32_t work_ended_time_ms;
   uint32_t work_ended_step;

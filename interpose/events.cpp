@@ -72,7 +72,7 @@ uint32_t kinds_of(FreeFamily family) {
 void notice_end_of_work(Recording& r) {
   if (r.file.header->work_ended_serial) return;
   const PythonInterpreter* python = surroundings().python.load(std::memory_order_acquire);
-  if (python && python_is_finalizing(*python)) record_work_ended(r.recorder, true);
+  if (python && python_is_finalizing(*python)) record_work_ended(r.recorder, true, false);
 }
 
 // --- blocks and handles --------------------------------------------------------------------------------------------------

@@ -70,10 +70,15 @@ void note_windows(Recorder& r, const Site& site, Space& space, const Moment& at)
   advance(record<Curve>(*r.file, kCurves, site.curve), space, site.live_bytes);
 }
 
+// The number under which the end of the work is noted, see Header::end_number.
+uint64_t end_number(const Space& space, const Moment& at) {
+  return at.work_ended && space.layer != Layer::kPytorch ? at.end_number | kAfterWork : at.end_number;
+}
+
 // ... and at the end, should the free be one of the last. False: it is not the first since the last allocation.
-bool note_end(Site& site, const Moment& at) {
-  if (site.end_number == at.end_number) return false;
-  site.end_number = at.end_number;
+bool note_end(Site& site, uint64_t end_number) {
+  if (site.end_number == end_number) return false;
+  site.end_number = end_number;
   site.end_bytes = site.live_bytes;
   site.end_blocks = site.live_blocks;
   return true;
@@ -176,7 +181,7 @@ void drop_block(Recorder& r, Recorder::Domain& domain, uint32_t id, const Moment
   Site& site = site_record(r, block.site);
   Space& space = space_record(r, site.space);
   note_peak(site, space);
-  if (note_end(site, at)) note_windows(r, site, space, at);
+  if (note_end(site, end_number(space, at))) note_windows(r, site, space, at);
   count_free(site, block, at);
   remove_live(site, space, block.size);
   space.frees++;
@@ -225,6 +230,7 @@ bool dies_with_context(const Site& site, const Space& space, const Block& block,
 
 void record_allocation(Recorder& r, const Allocation& a) {
   if (stopped(r)) return;
+  if (r.file->header->work_ended_serial) [[unlikely]] resume_if_it_goes_on(r);
   Recorder::SpaceState* state = space_of(r, a.space);
   if (!state) return lose_event(r);
   const Moment at = now(r);
@@ -246,7 +252,7 @@ void record_allocation(Recorder& r, const Allocation& a) {
   write_block(block_record(r, block_id), a, site_id, serial, at);
   note_peak(site, space);
   note_windows(r, site, space, at);
-  if (at.work_ended) note_end(site, at);
+  if (at.work_ended) note_end(site, end_number(space, at));
   count_allocation(site, a.size, serial, at);
   if (a.driver_ns) site.driver_ns += a.driver_ns;
   add_live(site, space, a.size, at);

@@ -93,6 +93,7 @@ struct Recorder {
   Lock incidents_lock;
   HashIndex incidents;
   uint32_t last_scan_ms;            // of the sites, for an incident
+  std::atomic<bool> ended_early;    // work was taken to have ended, and went on
 };
 
 void record_allocation(Recorder&, const Allocation&);
@@ -130,8 +131,8 @@ void name_space(Recorder&, const SpaceKey&, uint32_t name, uint64_t total_bytes)
 // A step begins.
 void record_step(Recorder&, format::StepSource);
 
-// From now on frees are the program tearing itself down: they are noted, but survivors stay in the table. `objects_went_before`:
+// From now on frees are the program tearing itself down: they are noted, but survivors stay in the table. `for_good`: the process exits. `objects_went_before`:
 // what was freed since the last allocation was already part of that, unless it is long ago.
-void record_work_ended(Recorder&, bool objects_went_before);
+void record_work_ended(Recorder&, bool objects_went_before, bool for_good);
 
 }  // namespace vramtrack

@@ -15,6 +15,10 @@ struct Moment {
 
 Moment now(const Recorder&);
 
+// After the end of the work, before an allocation: more than a teardown makes were not the end (an interpreter embedded in a
+// program may be done long before it).
+void resume_if_it_goes_on(Recorder&);
+
 // Of the driver's blocks or of handles.
 Recorder::Domain& domain_of(Recorder&, format::Layer);
 

@@ -7,6 +7,8 @@ namespace vramtrack {
 
 using namespace format;
 
+constexpr uint64_t kMostInTeardown = 64;  // allocations
+
 Moment now(const Recorder& r) {
   Header& header = *r.file->header;
   const uint64_t ns = nanoseconds(CLOCK_MONOTONIC_COARSE);  // enough for births, and a fifth of the fine clock's cost
@@ -75,11 +77,20 @@ void record_step(Recorder& r, StepSource source) {
   header.steps.fetch_add(1, std::memory_order_relaxed);
 }
 
+void resume_if_it_goes_on(Recorder& r) {
+  Header& header = *r.file->header;
+  const uint64_t serial = header.serial.load(std::memory_order_relaxed), end = header.work_ended_serial;
+  if (!end || serial - end < kMostInTeardown) return;
+  r.ended_early.store(true, std::memory_order_relaxed);
+  header.work_ended_serial = 0;
+  header.end_number = 0;
+}
+
 constexpr uint32_t kLongestReturnMs = 1000;  // from the return of main() to the interpreter's teardown
 
-void record_work_ended(Recorder& r, bool objects_went_before) {
+void record_work_ended(Recorder& r, bool objects_went_before, bool for_good) {
   Header& header = *r.file->header;
-  if (header.work_ended_serial) return;
+  if (header.work_ended_serial || (r.ended_early.load(std::memory_order_relaxed) && !for_good)) return;
   const uint32_t last_event_ms = header.last_time_ms.load(std::memory_order_relaxed);
   const Moment at = now(r);
   if (at.time_ms - last_event_ms > kLongestReturnMs) objects_went_before = false;  // it went on without them

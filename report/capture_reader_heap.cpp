@@ -72,6 +72,7 @@ class Reader {
   Stack make_stack(uint32_t node);
   uint64_t windows_of(const format::Space& space) const;
   int space_index(uint16_t record) const;
+  uint64_t end_number(int space) const;
   double time_of(uint32_t ms) const { return heap_.process.recorded_from + ms / 1000.0; }
 
   TableCopy newest(format::TableId, size_t record_size);
@@ -185,6 +186,13 @@ void Reader::read_spaces() {
   }
 }
 
+// Of frees that came after the program's work, in this space; 0 = none did. See Header::end_number.
+uint64_t Reader::end_number(int space) const {
+  if (header_->end_number == 0) return 0;
+  const bool of_tensors = !holds_handles_[space] && heap_.spaces[space].layer == Layer::kPytorch;
+  return of_tensors ? header_->end_number : header_->end_number | format::kAfterWork;
+}
+
 int Reader::space_index(uint16_t record) const { return record < space_of_record_.size() ? space_of_record_[record] : -1; }
 
 void Reader::make_peak(const format::Site& from, Site& to) const {
@@ -252,7 +260,8 @@ bool Reader::make_site(const format::Site& from, Site& to) {
   to.allocated_bytes = from.allocated_bytes;
   to.live_bytes = from.live_bytes;
   to.live_blocks = from.live_blocks;
-  const bool fell_after_work = header_->end_number != 0 && from.end_number == header_->end_number;
+  const uint64_t end = end_number(to.space);
+  const bool fell_after_work = end != 0 && from.end_number == end;
   to.end_bytes = fell_after_work ? from.end_bytes : from.live_bytes;
   to.end_blocks = fell_after_work ? from.end_blocks : from.live_blocks;
   make_peak(from, to);
@@ -298,15 +307,16 @@ void Reader::read_blocks_into_sites() {
   for (size_t i = 1; i < blocks_.count(); ++i) {
     const auto& from = blocks_.at<format::Block>(i);
     const uint64_t mark = from.serial.load(std::memory_order_relaxed), serial = mark & ~format::kFreed;
-    const uint64_t end = header_->end_number;  // a block freed under it is a survivor of the work
-    const bool let_go = serial != mark && from.end_number == end && !(end & format::kAfterWork);
-    const bool torn_down = serial != mark && from.end_number == (end | format::kAfterWork);
-    if (serial == 0 || (serial != mark && (end == 0 || !(let_go || torn_down)))) continue;
     int site = from.site < site_of_record_.size() ? site_of_record_[from.site] : -1;
+    if (serial == 0) continue;
     if (site < 0) {
-      ++bad_blocks_;
+      bad_blocks_ += serial == mark;
       continue;
     }
+    const uint64_t end = end_number(heap_.sites[site].space);  // a block freed under it is a survivor of the work
+    const bool let_go = serial != mark && from.end_number == end && !(end & format::kAfterWork);
+    const bool torn_down = serial != mark && from.end_number == (end | format::kAfterWork);
+    if (serial != mark && (end == 0 || !(let_go || torn_down))) continue;
     bool made_in_teardown = process.work_ended && serial > process.work_ended_serial;
     if (made_in_teardown) continue;
     heap_.sites[site].survivors.push_back({from.address, from.size, serial, from.owner, from.thread, from.step,

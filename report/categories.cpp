@@ -1,8 +1,11 @@
 // Whose code is it: which frames of a stack are the user's own, and what a framework's block is for.
 #include "report/categories.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
+#include <iterator>
 #include <span>
 
 #include "report/words.h"
@@ -198,7 +201,29 @@ bool is_user_location(const Heap& heap, const Frame& frame, const Location& at) 
          !is_library_function(at.function);
 }
 
+namespace {
+
+bool is_nameless_user_frame(const Heap& heap, const Frame& frame) {
+  return frame.locations.empty() && is_user_location(heap, frame, {});
+}
+
+// What there is of it: "app+0x1f3", the address of the call in the object.
+Location nameless(const Heap& heap, const Frame& frame) {
+  const Module& module = heap.modules[static_cast<size_t>(frame.module)];
+  return {fmt::format("{}+{:#x}", base_name(module.path), frame.address - 1 - module.load_bias), "", 0};
+}
+
+}  // namespace
+
+std::vector<Location> user_locations(const Heap& heap, const Frame& frame) {
+  if (is_nameless_user_frame(heap, frame)) return {nameless(heap, frame)};
+  std::vector<Location> users;
+  std::ranges::copy_if(frame.locations, std::back_inserter(users), [&](const Location& at) { return is_user_location(heap, frame, at); });
+  return users;
+}
+
 bool is_user_frame(const Heap& heap, const Frame& frame) {
+  if (is_nameless_user_frame(heap, frame)) return true;
   return std::ranges::any_of(frame.locations, [&](const Location& at) { return is_user_location(heap, frame, at); });
 }
 
@@ -215,7 +240,11 @@ std::optional<Location> user_line(const Heap& heap, const Stack& stack) {
     return false;
   });
   if (python) return python;
-  return native_line ? native_line : native_function;
+  if (native_line || native_function) return native_line ? native_line : native_function;
+  for (uint32_t index : stack) {
+    if (index < heap.frames.size() && is_nameless_user_frame(heap, heap.frames[index])) return nameless(heap, heap.frames[index]);
+  }
+  return std::nullopt;
 }
 
 std::string owner(const Heap& heap, const Frame& frame) {
@@ -232,6 +261,12 @@ Phase phase(const Heap& heap, const Stack& stack) {
     return found != Phase::kUnknown;
   });
   return found;
+}
+
+std::string_view category_of_kept(const Heap& heap, const Site& site) {
+  const std::string_view all = category(heap, site);
+  if (all != "temporary") return all;
+  return phase(heap, site.stack) == Phase::kOptimizer ? "optimizer state" : "gradient";
 }
 
 std::string_view category(const Heap& heap, const Site& site) {

@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "report/heap.h"
 
@@ -15,7 +16,10 @@ namespace vramtrack {
 // Not the standard library, a package, the interpreter, a framework, the CUDA libraries, or the system's.
 bool is_user_frame(const Heap&, const Frame&);
 
-// The same for one line of a frame: what the standard library's headers inlined into the user's function is not the user's.
+// The lines of a frame that are the user's, innermost first; its address in the object, where there are no names.
+std::vector<Location> user_locations(const Heap&, const Frame&);
+
+// Whether one line of a frame is: what the standard library's headers inlined into the user's function is not the user's.
 bool is_user_location(const Heap&, const Frame&, const Location&);
 
 // The line a person would look at: the innermost user line, Python before native, known lines before bare functions.
@@ -30,6 +34,9 @@ std::string owner(const Heap&, const Frame&);
 // "parameter", "gradient", "optimizer state", "activation", "input", "temporary", "workspace" or "other" for a block of
 // PyTorch; "" for a block of another layer.
 std::string_view category(const Heap&, const Site&);
+
+// What those blocks of a site are that live on: a site whose blocks mostly die within a step keeps the others for longer.
+std::string_view category_of_kept(const Heap&, const Site&);
 
 // The phase a stack was taken in, as far as its frames tell.
 enum class Phase : uint8_t { kUnknown, kForward, kBackward, kOptimizer, kConstruction, kLoading };

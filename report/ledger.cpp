@@ -51,7 +51,8 @@ LedgerRow row_of(const Heap& heap, const std::string& device, Layers layers) {
     row.live_bytes = end.bytes;
     row.live_blocks = end.blocks;
     row.exit_bytes = layers.pytorch->live_bytes;
-    row.cached_bytes = above(layers.pytorch->reserved_bytes, row.live_bytes);
+    const bool has_cache = layers.pytorch->memory == Memory::kDevice;
+    row.cached_bytes = has_cache ? above(layers.pytorch->reserved_bytes, row.live_bytes) : 0;
     segments_at_exit = std::max(layers.pytorch->reserved_bytes, row.exit_bytes);
   }
   if (layers.driver != nullptr) {

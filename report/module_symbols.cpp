@@ -10,8 +10,12 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <filesystem>
 #include <memory>
 #include <numeric>
+
+
+#include "report/words.h"
 
 namespace vramtrack {
 namespace {
@@ -180,7 +184,13 @@ std::vector<Location> dwarf_locations(Dwfl_Module* module, uint64_t address) {
 
 std::vector<std::string> candidates(const std::string& path, const std::string& debug_path) {
   if (debug_path.empty()) return {path};
-  return {debug_path + path, debug_path + path.substr(path.rfind('/')), path};
+  return {debug_path + "/" + path, debug_path + "/" + std::string(base_name(path)), path};
+}
+
+// A capture may name anything; a FIFO would make us wait for ever.
+bool is_readable_file(const std::string& path) {
+  std::error_code error;
+  return std::filesystem::is_regular_file(path, error) && access(path.c_str(), R_OK) == 0;
 }
 
 // The first file of the right build; a wrong one is remembered as the reason if none is right.
@@ -188,7 +198,7 @@ std::unique_ptr<ObjectFile> open_object(const std::string& path, const std::stri
                                         std::string& problem) {
   problem = "not found on this machine";
   for (const std::string& candidate : candidates(path, debug_path)) {
-    if (access(candidate.c_str(), R_OK) != 0) continue;
+    if (!is_readable_file(candidate)) continue;
     auto object = std::make_unique<ObjectFile>(candidate, debug_path);
     if (object->module() == nullptr) {
       problem = "not a readable object file";

@@ -4,9 +4,11 @@
 #include <cstdlib>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <map>
 #include <set>
 
+#include "report/categories.h"
 #include "report/module_symbols.h"
 
 namespace vramtrack {
@@ -36,10 +38,20 @@ void resolve_module(Heap& heap, const Module& module, const std::set<uint32_t>& 
   for (uint32_t index : frames) addresses.push_back(heap.frames[index].address - 1 - module.load_bias);
   ModuleSymbols symbols = module_symbols(module.path, module.build_id, addresses, options.debug_path);
   if (!symbols.problem.empty()) {
-    heap.process.notes.push_back(fmt::format("{}: {}: its functions have no names", module.path, symbols.problem));
+    heap.process.notes.push_back(fmt::format("{}: {}: its functions have no names (`--debug-path DIR` says where else to look)",
+                                             module.path, symbols.problem));
   }
   size_t i = 0;
-  for (uint32_t index : frames) heap.frames[index].locations = std::move(symbols.locations[i++]);
+  bool any_line = false, any_of_user = false;
+  for (uint32_t index : frames) {
+    Frame& frame = heap.frames[index];
+    frame.locations = std::move(symbols.locations[i++]);
+    any_line |= std::ranges::any_of(frame.locations, [](const Location& at) { return at.line != 0; });
+    any_of_user |= is_user_frame(heap, frame);
+  }
+  if (symbols.problem.empty() && any_of_user && !any_line) {
+    heap.process.notes.push_back(fmt::format("{}: its functions have no lines: compile it with -g (optimised as it is)", module.path));
+  }
 }
 
 }  // namespace

@@ -3,7 +3,10 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <map>
 #include <utility>
+
+#include <fmt/format.h>
 
 #include "report/render/printable.h"
 
@@ -48,6 +51,19 @@ void add_enum_filter(CLI::App& app, const std::string& name, Enum last, std::opt
       ->option_text(CLI::detail::join(names, "|"));
 }
 
+// "16M" to bytes; answers what is wrong with it, or "".
+std::string size_value(std::string& text) {
+  const size_t digits = text.find_first_not_of("0123456789");
+  const std::string unit = digits == std::string::npos ? "" : text.substr(digits);
+  static const std::map<std::string, int> kShifts = {{"", 0}, {"K", 10}, {"k", 10}, {"M", 20}, {"m", 20}, {"G", 30}, {"g", 30}};
+  const auto known = kShifts.find(unit);
+  const bool is_size = digits != 0 && !text.empty() && text.size() <= 12 && known != kShifts.end();
+  if (!is_size) return fmt::format("\"{}\" is no size: a number, with K, M or G behind it for KiB, MiB or GiB", text);
+  const int shift = known->second;
+  text = std::to_string(std::stoull(text) << shift);
+  return {};
+}
+
 void add_judgement_options(CLI::App& app, ReportOptions& options) {
   app.add_option("--suppressions", options.suppressions, "leave out the findings that FILE lists")->option_text("FILE");
   app.add_option("--error-exitcode", options.error_exitcode, "exit with N if a finding was made")
@@ -60,12 +76,14 @@ void add_machine_options(CLI::App& app, ReportOptions& options) {
   add_choice(app, "--color", kColors, options.color, "colours in text (default auto)");
   app.add_option("--source-root", options.source_root, "where sources are that are not at their place")->option_text("DIR");
   app.add_option("--debug-path", options.debug_path, "searched first for modules and debug files")->option_text("DIR");
-  app.add_option("--top", options.top, "sites listed (default 10 in text, 200 in json)")->option_text("N");
+  app.add_option("--top", options.top, "sites listed (default 10 in text, 200 in json)")
+      ->check(CLI::Range(0, 1'000'000))
+      ->option_text("N");
 }
 
 void add_selection_options(CLI::App& app, Selection& selection) {
   app.add_option("--min-bytes", selection.min_bytes, "leave out what is smaller")
-      ->transform(CLI::AsSizeValue(false))
+      ->transform(CLI::Validator(size_value, ""))
       ->option_text("N[K|M|G]");
   app.add_option_function<int>(
          "--device", [&selection](int device) { selection.device = "cuda:" + std::to_string(device); }, "only this GPU")

@@ -8,7 +8,9 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
+#include <exception>
 #include <filesystem>
 #include <tuple>
 
@@ -38,11 +40,14 @@ bool has_finding(const ReportedProcess& process, const ReportOptions& options) {
   });
 }
 
-// A terminal's own width within reason; elsewhere one that does not depend on the machine.
+// A terminal's own width within reason; elsewhere what COLUMNS says, or a width that does not depend on the machine.
 size_t page_width(std::FILE* stream) {
+  constexpr size_t kNarrowest = 50, kWidest = 120, kUsual = 100;
   winsize window = {};
-  bool is_terminal = ioctl(fileno(stream), TIOCGWINSZ, &window) == 0 && window.ws_col != 0;
-  return is_terminal ? std::clamp<size_t>(window.ws_col, 80, 120) : 100;
+  if (ioctl(fileno(stream), TIOCGWINSZ, &window) == 0 && window.ws_col != 0) return std::clamp<size_t>(window.ws_col, kNarrowest, kWidest);
+  const char* columns = std::getenv("COLUMNS");
+  const long wanted = columns != nullptr ? std::strtol(columns, nullptr, 10) : 0;
+  return wanted > 0 ? std::clamp<size_t>(static_cast<size_t>(wanted), kNarrowest, kWidest) : kUsual;
 }
 
 bool wants_color(Color color, std::FILE* stream) {
@@ -87,8 +92,12 @@ Report make_report(const std::vector<std::string>& captures, const ReportOptions
     auto read = read_capture(capture);
     if (auto* error = std::get_if<ReadError>(&read)) {
       errors.push_back(error->message);
-    } else {
+      continue;
+    }
+    try {
       report.processes.push_back(judge(std::move(std::get<Heap>(read)), options, suppressions));
+    } catch (const std::exception& defect) {  // ours; the user's exit code and the other captures must not suffer from it
+      errors.push_back(fmt::format("{}: not reported, by a defect of vramtrack ({}); please send it with the capture", capture, defect.what()));
     }
   }
   std::ranges::stable_sort(report.processes, {}, [](const ReportedProcess& process) {

@@ -81,7 +81,8 @@ bool report_run(const RunOptions& options, const std::vector<std::string>& captu
     if (std::string error = write_report(report, how, stderr); !error.empty()) errors.push_back(error);
   }
   for (const std::string& error : errors) say(error);
-  if (!options.quiet) say_where(captures);
+  const bool json_on_stderr = how.format == Format::kJson && how.output.empty();  // nothing else belongs there
+  if (!options.quiet && !json_on_stderr) say_where(captures);
   return report.failed;
 }
 

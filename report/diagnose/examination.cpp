@@ -47,19 +47,13 @@ std::string_view calling_library(const Heap& heap, const Stack& stack) {
   return "";
 }
 
-// What those blocks of a site are that live on: a site whose blocks mostly die within a step keeps the others for longer.
-std::string category_of_kept(const Heap& heap, const Site& site) {
-  const std::string_view all = category(heap, site);
-  if (all != "temporary") return std::string(all);
-  return phase(heap, site.stack) == Phase::kOptimizer ? "optimizer state" : "gradient";
-}
-
 }  // namespace
 
 Examination examine(const Heap& heap) {
   Examination exam{heap, {}, {}, std::vector<bool>(heap.sites.size())};
-  for (const Site& site : heap.handles.sites) exam.growth_of_handles.push_back(growth_of(site));
-  for (const Site& site : heap.sites) exam.growth.push_back(growth_of(site));
+  const bool ended_by_itself = heap.process.ended.starts_with("exit:");
+  for (const Site& site : heap.handles.sites) exam.growth_of_handles.push_back(growth_of(site, ended_by_itself));
+  for (const Site& site : heap.sites) exam.growth.push_back(growth_of(site, ended_by_itself));
   for (SiteIndex i = 0; i < heap.sites.size(); ++i) {
     const Site& site = heap.sites[i];
     const bool known_space = site.space >= 0 && static_cast<size_t>(site.space) < heap.spaces.size();
@@ -153,7 +147,7 @@ Finding make_finding(Examination& exam, std::string_view id, Severity severity, 
     finding.first_step = std::min(finding.first_step, site.first_step);
     finding.last_step = std::max(finding.last_step, site.last_step);
     finding.sites.push_back({site.id, site.stack, share.bytes, share.blocks, site.allocations, site.frees,
-                             category_of_kept(exam.heap, site)});
+                             std::string(category_of_kept(exam.heap, site))});
   }
   if (finding.last_step > finding.first_step) {
     finding.bytes_per_step = static_cast<double>(finding.bytes) / (finding.last_step - finding.first_step + 1);
@@ -167,7 +161,7 @@ std::string rate_text(const Heap& heap, const Finding& finding) {
     return fmt::format("{} from step {} to step {}: {} more every step", total, finding.first_step, finding.last_step,
                        size_text(finding.bytes_per_step));
   }
-  return total + ", and still rising when the work ended";
+  return total + (heap.process.ended == "running" ? ", and still rising" : ", and still rising when the work ended");
 }
 
 }  // namespace vramtrack

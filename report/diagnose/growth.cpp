@@ -19,6 +19,7 @@ constexpr int kFewestRises = 3;          // twice more than at first is chance
 constexpr double kSlowing = 0.2;         // second half of the rise below this share of the first: it will settle
 constexpr int kLateRises = 8;            // a rise seen in the last part of the run only needs more points to be believed
 constexpr double kLatePart = 0.6;
+constexpr int kManyFalls = 2;
 constexpr int kManyRises = 8;
 constexpr double kSlowingOfMany = 0.5;   // with so many rises a cache that fills up shows by half the rate
 constexpr double kRestsSince = 0.75;     // of the allocations: the number of blocks has not risen since
@@ -106,17 +107,17 @@ bool is_pool_at_rest(const Site& site) {
 
 }  // namespace
 
-Growth growth_of(const Site& site) {
-  Growth growth = growth_of(site.curve);
+Growth growth_of(const Site& site, bool ended_by_itself) {
+  Growth growth = growth_of(site.curve, ended_by_itself);
   growth.fell_at_end &= static_cast<double>(site.end_bytes) < kGivenBack * static_cast<double>(site.max_live_bytes);
   if (growth.shape == Shape::kRising && is_pool_at_rest(site)) growth.shape = Shape::kSettled;
   return growth;
 }
 
-Growth growth_of(const Curve& curve) {
+Growth growth_of(const Curve& curve, bool ended_by_itself) {
   Growth growth;
   if (curve.floor.size() < kFewestPoints) return growth;
-  const Floors floors = without_fall_at_end(curve.floor);
+  const Floors floors = ended_by_itself ? without_fall_at_end(curve.floor) : Floors(curve.floor);
   growth.fell_at_end = floors.size() < curve.floor.size();
   if (floors.size() < kFewestPoints || highest(floors) <= 0) return growth;
   count_falls(floors, growth);
@@ -136,7 +137,8 @@ Growth growth_of(const Curve& curve) {
   const double first_half = kept[(begin + end) / 2] - kept.front(), second_half = kept.back() - kept[(begin + end) / 2];
   growth.even = second_half > 0.5 * first_half && first_half > 0.5 * second_half;
 
-  if (is_last_tooth(floors, kept, growth)) {
+  const bool falls_as_far_as_it_rose = growth.falls >= kManyFalls && growth.amplitude >= growth.bytes;
+  if (falls_as_far_as_it_rose || is_last_tooth(floors, kept, growth)) {
     growth.shape = Shape::kSawTooth;
     return growth;
   }

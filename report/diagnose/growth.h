@@ -1,7 +1,8 @@
 // How did the floor of a site move over the run: flat, once up and then still, up and down, or up without end?
 //
 // The floor is what survives a whole window, so a block that comes and goes within a step does not show. A fall at the very
-// end (destructors, an interpreter that tears itself down) is set aside: it says how the program ended, not how it ran.
+// end of a program that ended by itself (destructors, an interpreter's teardown) is set aside: it says how the program ended, not how
+// it ran.
 #pragma once
 
 #include "report/heap.h"
@@ -27,10 +28,10 @@ struct Growth {
   bool fell_at_end = false;
 };
 
-Growth growth_of(const Curve&);
+Growth growth_of(const Curve&, bool ended_by_itself = true);
 
 // The same, and settled when the number of blocks has long been at rest: a pool whose members are replaced by larger ones, or
 // come and go at random, has a rising floor for chance's sake.
-Growth growth_of(const Site&);
+Growth growth_of(const Site&, bool ended_by_itself);
 
 }  // namespace vramtrack

@@ -45,6 +45,11 @@ Finding settled_growth(Examination& exam, int space, const std::vector<SiteIndex
   const double end = end_of_growth(exam, sites);
   Finding finding = make_finding(exam, "warm-up", Severity::kInfo, Confidence::kHigh, shares_held(exam, sites));
   finding.bytes_per_step = 0;
+  finding.first_step = UINT32_MAX, finding.last_step = 0;
+  for (SiteIndex i : sites) {
+    finding.first_step = std::min(finding.first_step, exam.heap.sites[i].survivors.front().step);
+    finding.last_step = std::max(finding.last_step, exam.heap.sites[i].survivors.back().step);
+  }
   finding.title = fmt::format("{} on {} grew early in the run and has been still since: not a leak",
                               size_text(finding.bytes), device_name(exam.heap.spaces[space]));
   finding.evidence = {

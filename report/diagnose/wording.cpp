@@ -33,7 +33,8 @@ std::string place_text(const Location& at) {
   const std::string where = file.empty() ? "" : at.line != 0 ? fmt::format("{}:{}", file, at.line) : file;
   if (at.function.empty() || at.function == "<module>") return where.empty() ? "an unknown place" : where;
   const std::string name(function_as_written(at.function));
-  const std::string function = contains(name, "(") ? name : name + "()";
+  const bool is_address = contains(name, "+0x");
+  const std::string function = is_address || contains(name, "(") ? name : name + "()";
   return where.empty() ? function : fmt::format("{} in {}", where, function);
 }
 
@@ -53,9 +54,8 @@ std::vector<Location> user_lines(const Heap& heap, const Stack& stack) {
   std::vector<Location> users;
   for (uint32_t index : stack) {
     if (index >= heap.frames.size()) continue;
-    const Frame& frame = heap.frames[index];
-    for (const Location& at : frame.locations) {
-      if (is_user_location(heap, frame, at) && (users.empty() || place_text(at) != place_text(users.back()))) users.push_back(at);
+    for (const Location& at : user_locations(heap, heap.frames[index])) {
+      if (users.empty() || place_text(at) != place_text(users.back())) users.push_back(at);
     }
   }
   return users;

@@ -79,13 +79,9 @@ std::vector<StackLine> fold_stack(const Heap& heap, const Stack& stack) {
       if (!frame.locations.empty()) folder.marker(frame.locations[0]);
       continue;
     }
-    bool any_user = false;
-    for (const Location& at : frame.locations) {
-      if (!is_user_location(heap, frame, at)) continue;
-      folder.user(at);
-      any_user = true;
-    }
-    if (any_user) continue;
+    const std::vector<Location> users = user_locations(heap, frame);
+    for (const Location& at : users) folder.user(at);
+    if (!users.empty()) continue;
     std::string library = owner(heap, frame);
     if (library != "libvramtrack") folder.library(std::move(library));  // our own wrappers are none of the reader's concern
   }

@@ -56,16 +56,48 @@ void write_process(TextContext& context, const ReportedProcess& process) {
   write_unseen(context, process.heap);
 }
 
+// Workers of a data loader and the like: processes that others of the report started, and about which there is nothing to say.
+bool is_quiet_child(std::span<const ReportedProcess> processes, const ReportedProcess& process) {
+  const Process& it = process.heap.process;
+  const bool is_child = std::ranges::any_of(processes, [&](const ReportedProcess& other) {
+    return other.heap.process.pid == it.ppid && other.heap.process.host == it.host;
+  });
+  const bool is_complete = it.lost_events == 0 && it.stop_reason.empty() && process.heap.damage.empty();
+  return is_child && is_complete && process.findings.empty() && process.suppressed == 0 && it.ended != "running";
+}
+
+// "Also recorded, and nothing found in them: 6 child processes (pid 71, 72, ...), of at most 16.5 KiB each"
+void write_quiet_children(TextContext& context, std::span<const ReportedProcess* const> quiet) {
+  constexpr size_t kMostPids = 8;
+  uint64_t peak = 0;
+  std::string pids;
+  for (size_t i = 0; i < quiet.size(); ++i) {
+    for (const Space& space : quiet[i]->heap.spaces) peak = std::max(peak, space.peak_bytes);
+    if (i < kMostPids) pids += fmt::format("{}{}", i == 0 ? "" : ", ", quiet[i]->heap.process.pid);
+  }
+  if (quiet.size() > kMostPids) pids += ", ...";
+  context.page.blank();
+  context.page.paragraph("", fmt::format("Also recorded, and nothing found: {} (pid {}), {}{} at the peak",
+                                         quiet.size() == 1 ? "a child process" : fmt::format("{} child processes", quiet.size()), pids,
+                                         quiet.size() == 1 ? "" : "at most ", size_text(static_cast<double>(peak))));
+}
+
 }  // namespace
 
 std::string render_text(std::span<const ReportedProcess> processes, const TextOptions& options) {
   Page page(options.width, options.color);
   SourceLines sources(options.source_root);
   TextContext context{page, options, sources};
+  std::vector<const ReportedProcess*> quiet;
   for (const ReportedProcess& process : processes) {
+    if (is_quiet_child(processes, process)) {
+      quiet.push_back(&process);
+      continue;
+    }
     page.blank();
     write_process(context, process);
   }
+  if (!quiet.empty()) write_quiet_children(context, quiet);
   return page.text();
 }
 

@@ -1,7 +1,10 @@
 // One finding on the page: verdict, size and rate, the user's line, the evidence, the stacks, the fix.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
+#include <map>
+#include <tuple>
 
 #include "report/categories.h"
 #include "report/render/printable.h"
@@ -96,43 +99,70 @@ void write_stack(TextContext& context, const Heap& heap, const Stack& stack) {
   }
 }
 
-std::string site_text(const Heap& heap, const FindingSite& of) {
-  const Site* site = find_site(heap, of.site);
-  std::vector<std::string> parts;
-  if (of.bytes != 0 || of.blocks != 0) {
-    const bool handle = site != nullptr && is_handle(site->kind);
-    const std::string count = count_text(of.blocks, handle ? noun_of(site->kind) : "block");
-    parts.push_back(handle ? count : fmt::format("{} in {}", size_text(static_cast<double>(of.bytes)), count));
+// Sites that a person cannot tell apart, such as operators of one line: their stacks are folded to the same text.
+struct SiteEntry {
+  const FindingSite* like;  // the largest of them
+  const Site* site;         // null: no allocation site
+  uint64_t bytes = 0, blocks = 0, allocations = 0, frees = 0;
+};
+
+std::string folded_text(const Heap& heap, const Stack& stack) {
+  std::string text;
+  for (const StackLine& line : fold_stack(heap, stack)) text += fmt::format("{}\n{}:{}\n", line.function, line.file, line.line);
+  return text;
+}
+
+// The first names the line to look at; the others are by size.
+std::vector<SiteEntry> entries(const Heap& heap, const Finding& finding) {
+  std::vector<SiteEntry> list;
+  std::map<std::tuple<std::string, std::string, std::string>, size_t> known;
+  for (const FindingSite& of : finding.sites) {
+    const Site* site = find_site(heap, of.site);
+    const auto [at, is_new] = known.try_emplace({folded_text(heap, of.stack), of.category, site != nullptr ? site->api : ""}, list.size());
+    if (is_new) list.push_back({&of, site});
+    SiteEntry& entry = list[at->second];
+    entry.bytes += of.bytes, entry.blocks += of.blocks, entry.allocations += of.allocations;
+    entry.frees += site != nullptr ? frees_while_working(*site) : of.frees;
   }
-  if (!of.category.empty() && of.category != "other") parts.push_back(printable(of.category));
-  if (of.allocations != 0) {
-    const bool handle = site != nullptr && is_handle(site->kind);
+  if (!list.empty()) std::stable_sort(list.begin() + 1, list.end(), [](const SiteEntry& a, const SiteEntry& b) { return a.bytes > b.bytes; });
+  return list;
+}
+
+std::string entry_text(const SiteEntry& entry) {
+  const Site* site = entry.site;
+  const bool handle = site != nullptr && is_handle(site->kind);
+  std::vector<std::string> parts;
+  if (entry.bytes != 0 || entry.blocks != 0) {
+    const std::string count = count_text(entry.blocks, handle ? noun_of(site->kind) : "block");
+    parts.push_back(handle ? count : fmt::format("{} in {}", size_text(static_cast<double>(entry.bytes)), count));
+  }
+  const std::string& category = entry.like->category;
+  if (!category.empty() && category != "other") parts.push_back(printable(category));
+  if (entry.allocations != 0) {
     const std::string_view made = handle ? "made" : "allocated", unmade = handle ? "destroyed" : "freed";
-    uint64_t frees = site != nullptr ? frees_while_working(*site) : of.frees;
-    parts.push_back(fmt::format("{} {}, {} {}", of.allocations, made, frees == 0 ? "none" : std::to_string(frees), unmade));
+    parts.push_back(fmt::format("{} {}, {} {}", entry.allocations, made, entry.frees == 0 ? "none" : std::to_string(entry.frees), unmade));
   }
   if (site != nullptr && !site->api.empty()) parts.push_back("by " + printable(site->api));
   if (site != nullptr && site->overflow) parts.push_back("all stacks beyond the bound on distinct stacks");
-  std::string text;
-  for (const std::string& part : parts) text += (text.empty() ? "" : ", ") + part;
-  return text;
+  return fmt::format("{}", fmt::join(parts, ", "));
 }
 
 void write_sites(TextContext& context, const Heap& heap, const Finding& finding) {
   if (finding.sites.empty()) return;
   context.page.blank();
   context.page.line("  " + context.page.styled(Style::kBold, finding.sites[0].site == 0 ? "Where" : is_handle(finding.kind) ? "Made by" : "Allocated by"));
-  size_t shown = std::min(finding.sites.size(), kMaxSites);
+  const std::vector<SiteEntry> list = entries(heap, finding);
+  size_t shown = std::min(list.size(), kMaxSites);
   for (size_t i = 0; i < shown; ++i) {
-    std::string text = site_text(heap, finding.sites[i]);
+    std::string text = entry_text(list[i]);
     if (!text.empty()) context.page.paragraph("    ", text);
-    write_stack(context, heap, finding.sites[i].stack);
+    write_stack(context, heap, list[i].like->stack);
   }
-  if (shown == finding.sites.size()) return;
+  if (shown == list.size()) return;
   uint64_t rest = 0;
-  for (size_t i = shown; i < finding.sites.size(); ++i) rest += finding.sites[i].bytes;
+  for (size_t i = shown; i < list.size(); ++i) rest += list[i].bytes;
   context.page.line("    " + context.page.styled(Style::kDim, fmt::format("and {} with {}, in --format json",
-                                                                          count_text(finding.sites.size() - shown, "more site"),
+                                                                          count_text(list.size() - shown, "more site"),
                                                                           size_text(static_cast<double>(rest)))));
 }
 

@@ -93,8 +93,10 @@ std::string site_place(TextContext& context, const Heap& heap, const Site& site)
   return "no stack could be taken";
 }
 
-std::string site_kind(const Heap& heap, const Site& site) {
-  std::string_view is = category(heap, site);
+// Of what stood at the moment: where most of it lives on, the others of the site are of no interest.
+std::string site_kind(const Heap& heap, const Site& site, Moment moment) {
+  const bool lives_on = 2 * site.end_blocks >= blocks_at(site, moment);
+  std::string_view is = lives_on ? category_of_kept(heap, site) : category(heap, site);
   if (!is.empty()) return std::string(is);
   return site.api.empty() ? std::string(to_string(site.kind)) : printable(site.api);
 }
@@ -109,7 +111,7 @@ std::vector<SiteRow> site_rows(TextContext& context, const Heap& heap, const std
   std::vector<SiteRow> rows;
   std::map<std::pair<std::string, std::string>, size_t> row_of;
   for (const Site* site : sites) {
-    SiteRow row{site_place(context, heap, *site), site_kind(heap, *site)};
+    SiteRow row{site_place(context, heap, *site), site_kind(heap, *site, context.options.moment)};
     auto [at, is_new] = row_of.try_emplace({row.place, row.kind}, rows.size());
     if (is_new) rows.push_back(row);
     rows[at->second].bytes += bytes_at(*site, context.options.moment);

@@ -54,6 +54,13 @@ def test_program_named_like_a_subcommand():
     equal(done.stdout, b"mine\n", "output")
 
 
+def test_values_that_make_no_sense_are_named():
+    for value in ("1X", "", "-4", "99999999999999999999"):
+        one_line(vramtrack("report", f"--min-bytes={value}", "x.vtrk"), 2, "--min-bytes", "K, M or G")
+    one_line(vramtrack("report", "--top=-3", "x.vtrk"), 2, "--top")
+    one_line(vramtrack("report", "--min-bytes=4k", "--top=3", "x.vtrk"), 2, "x.vtrk: cannot be opened")
+
+
 def test_missing_program_is_127_and_not_executable_is_126():
     one_line(vramtrack("run", "no-such-program"), 127, "no-such-program")
     one_line(vramtrack("run", "/etc/passwd"), 126, "/etc/passwd")

@@ -308,7 +308,7 @@ TEST(Recorder, what_teardown_frees_is_kept_as_a_survivor) {
   allocate(capture, 1, 128, 10);
   allocate(capture, 1, 192, 10);
   record_free(capture.recorder(), kGpu, 192);
-  record_work_ended(capture.recorder(), false);
+  record_work_ended(capture.recorder(), false, true);
   record_free(capture.recorder(), kGpu, 64);
   allocate(capture, 1, 256, 10);  // by the teardown itself: takes no survivor's record
   record_free(capture.recorder(), kGpu, 256);
@@ -320,14 +320,14 @@ TEST(Recorder, what_teardown_frees_is_kept_as_a_survivor) {
   EXPECT_EQ(freed_survivors(capture).count(192), 0u);
 }
 
-TEST(Recorder, objects_that_went_just_before_the_end_are_survivors_of_the_work) {
+TEST(Recorder, tensors_that_went_just_before_the_end_are_survivors_of_the_work) {
   ScratchCapture capture;
-  for (uint64_t i = 1; i <= 10; i++) allocate(capture, 1, i * 64, 10);
-  record_free(capture.recorder(), kGpu, 64);  // while it works: the next allocation takes its record
-  allocate(capture, 2, 4096, 10);
-  for (uint64_t i = 2; i <= 10; i++) record_free(capture.recorder(), kGpu, i * 64);  // main() returns
-  record_work_ended(capture.recorder(), true);
-  record_free(capture.recorder(), kGpu, 4096);
+  for (uint64_t i = 1; i <= 10; i++) allocate(capture, 1, i * 64, 10, kTorch);
+  record_free(capture.recorder(), kTorch, 64);  // while it works: the next allocation takes its record
+  allocate(capture, 2, 4096, 10, kTorch);
+  for (uint64_t i = 2; i <= 10; i++) record_free(capture.recorder(), kTorch, i * 64);  // main() returns
+  record_work_ended(capture.recorder(), true, true);
+  record_free(capture.recorder(), kTorch, 4096);
   const Site& site = capture.at<Site>(kSites, 1);
   EXPECT_EQ(site.live_bytes, 0u);
   EXPECT_EQ(site.end_number, capture.header().end_number);
@@ -336,13 +336,37 @@ TEST(Recorder, objects_that_went_just_before_the_end_are_survivors_of_the_work) 
   EXPECT_EQ(freed_survivors(capture).size(), 10u);
 }
 
+TEST(Recorder, what_is_freed_by_calls_just_before_the_end_is_gone) {
+  ScratchCapture capture;
+  allocate(capture, 1, 64, 10);
+  allocate(capture, 1, 128, 10);
+  record_free(capture.recorder(), kGpu, 64);
+  record_work_ended(capture.recorder(), true, true);
+  record_free(capture.recorder(), kGpu, 128);
+  const Site& site = capture.at<Site>(kSites, 1);
+  EXPECT_EQ(site.end_number, capture.header().end_number | kAfterWork);
+  EXPECT_EQ(site.end_bytes, 10u);
+}
+
+TEST(Recorder, work_that_goes_on_has_not_ended) {
+  ScratchCapture capture;
+  allocate(capture, 1, 64, 10);
+  record_work_ended(capture.recorder(), true, false);  // an embedded interpreter is done
+  for (uint64_t i = 2; i <= 200; i++) allocate(capture, 1, i * 64, 10);
+  EXPECT_EQ(capture.header().work_ended_serial, 0u);
+  record_work_ended(capture.recorder(), true, false);  // it still says so
+  EXPECT_EQ(capture.header().work_ended_serial, 0u);
+  record_work_ended(capture.recorder(), true, true);
+  EXPECT_EQ(capture.header().work_ended_serial, 200u);
+}
+
 TEST(Recorder, a_fall_that_ends_the_run_is_in_no_floor) {
   ScratchCapture capture;
   for (uint64_t i = 1; i <= 40; i++) allocate(capture, 1, i * 64, 10);
   const Curve& curve = capture.at<Curve>(kCurves, 1);
   const float floor = curve.floor[curve.last_window];
   for (uint64_t i = 1; i <= 40; i++) record_free(capture.recorder(), kGpu, i * 64);
-  record_work_ended(capture.recorder(), true);
+  record_work_ended(capture.recorder(), true, true);
   EXPECT_GE(curve.floor[curve.last_window], floor);
 }
 

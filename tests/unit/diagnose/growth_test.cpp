@@ -37,6 +37,9 @@ TEST(growth, a_ramp_to_a_plateau_settles) { EXPECT_EQ(shape_of(64, [](int i) { r
 TEST(growth, a_slowing_rise_settles) { EXPECT_EQ(shape_of(64, [](int i) { return 1 - std::exp(-i / 8.0); }), Shape::kSettled); }
 TEST(growth, teeth_are_a_saw) { EXPECT_EQ(shape_of(64, [](int i) { return i % 8 * 10.0; }), Shape::kSawTooth); }
 TEST(growth, an_unfinished_tooth_is_a_saw) { EXPECT_EQ(shape_of(60, [](int i) { return i % 25 * 10.0; }), Shape::kSawTooth); }
+TEST(growth, noise_that_falls_as_far_as_it_rose_is_a_saw) {
+  EXPECT_NE(shape_of(64, [](int i) { return i % 9 * 10.0 + i * 0.5; }), Shape::kRising);
+}
 TEST(growth, two_teeth_are_a_saw) { EXPECT_EQ(shape_of(51, [](int i) { return i == 50 ? 0 : i % 25 * 10.0; }), Shape::kSawTooth); }
 
 }  // namespace

@@ -63,12 +63,47 @@ TEST(RenderText, no_line_is_wider_than_the_page) {
   process.findings[0].evidence = {std::string(500, 'e')};
   process.heap.frames[1].locations[0] = {std::string(200, 'f'), "/" + std::string(300, 'd') + "/t.py", 31};
   process.heap.process.argv = {std::string(1000, 'a')};
-  for (size_t width : {80, 100, 120}) {
+  for (size_t width : {50, 80, 100, 120}) {
     TextOptions options;
     options.width = width;
     std::istringstream lines(rendered(process, options));
     for (std::string line; std::getline(lines, line);) EXPECT_LE(columns(line), width) << line;
   }
+}
+
+TEST(RenderText, children_with_nothing_found_are_one_line) {
+  std::vector<ReportedProcess> processes(3, test::leaking_process());
+  for (size_t i : {1, 2}) {
+    processes[i].findings.clear();
+    processes[i].heap.process.pid = 5000 + static_cast<int>(i);
+    processes[i].heap.process.ppid = 4242;
+  }
+  const std::string text = render_text(processes, {});
+  EXPECT_TRUE(has(text, "Also recorded, and nothing found: 2 child processes (pid 5001, 5002), at most 1.0 MiB")) << text;
+  EXPECT_FALSE(has(text, "pid 5001,  "));
+  EXPECT_EQ(text.find("vramtrack  python"), text.rfind("vramtrack  python"));
+  processes[2].heap.damage = {"blocks: 3 of 9 records lie outside the file"};  // now there is something to say of it
+  EXPECT_TRUE(has(render_text(processes, {}), "a child process (pid 5001)"));
+}
+
+TEST(RenderText, sites_that_read_alike_are_one_entry) {
+  ReportedProcess process = test::leaking_process();
+  Site other = process.heap.sites[0];
+  other.id = 2;
+  other.stack = {0, 0, 1, 2};  // one more frame of torch
+  process.heap.sites.push_back(other);
+  process.findings[0].sites.push_back({2, {0, 1, 2}, 1 << 20, 312, 312, 0, "activation"});
+  EXPECT_TRUE(has(rendered(process), "2.0 MiB in 624 blocks, activation, 624 allocated, none freed"));
+}
+
+TEST(RenderText, code_without_names_is_an_address_in_its_module) {
+  ReportedProcess process = test::leaking_process();
+  process.heap.modules.push_back({});
+  process.heap.modules.back().path = "/home/me/app";
+  process.heap.modules.back().load_bias = 0x4000;
+  process.heap.frames.push_back({FrameKind::kNative, 0x4124, 1, {}});
+  process.findings[0].sites[0].stack = process.heap.sites[0].stack = {3};
+  EXPECT_TRUE(has(rendered(process), "in app+0x123")) << rendered(process);
 }
 
 TEST(RenderText, names_cannot_command_the_terminal) {
