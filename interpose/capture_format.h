@@ -119,8 +119,8 @@ struct StringHeader {
   uint32_t length;  // without the NUL
 };
 
-// A loaded object file. Unloading sets `unloaded`; loading it again makes a new record, so a frame's module is the one of
-// the frame's own time.
+// A loaded object file. Unloading sets `unloaded`, and loading the same file again clears it, wherever it lies then: its frames keep
+// the addresses of its first place, so that a line is one frame however often its plugin is loaded.
 struct Module {
   uint64_t load_bias;     // address in the process = load_bias + address in the object
   uint64_t begin, end;    // range of addresses in the process

@@ -151,8 +151,9 @@ uint32_t intern_native_frame(Interner& in, uintptr_t return_address) {
   if (const uint32_t id = in.native_frames.find(return_address)) return id;
   Frame frame = {};
   frame.kind = FrameKind::kNative;
-  frame.address = return_address;
-  frame.module = module_of(in.modules, in, *in.file, return_address - 1);
+  const CodePlace call = place_of(in.modules, in, *in.file, return_address - 1);
+  frame.address = call.address + 1;
+  frame.module = call.record;
   forget_unloaded(in);
   const uint32_t id = frame_locked(in, frame);  // the same as before an unload, if its own module has stayed
   if (id) in.native_frames.insert(return_address, id);

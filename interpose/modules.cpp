@@ -90,6 +90,22 @@ void mark_unloaded(Walk& walk, Modules::Loaded& gone) {
   walk.changed = true;
 }
 
+bool is_same_object(const Module& a, const Module& b) {
+  return a.path == b.path && a.build_id_size && a.build_id_size == b.build_id_size && !memcmp(a.build_id, b.build_id, sizeof a.build_id);
+}
+
+// A plugin that is loaded again is the one that was there before, wherever it lies now.
+uint32_t revived(const CaptureFile& file, const Module& module) {
+  const uint64_t count = file.header->tables[format::kModules].count.load(std::memory_order_relaxed);
+  for (uint32_t id = 1; id < count; id++) {
+    Module& before = record<Module>(file, format::kModules, id);
+    if (!before.unloaded || !is_same_object(before, module)) continue;
+    before.unloaded = 0;
+    return id;
+  }
+  return 0;
+}
+
 int visit(dl_phdr_info* info, size_t, void* data) {
   Walk& walk = *static_cast<Walk*>(data);
   Modules& modules = walk.modules;
@@ -111,8 +127,12 @@ int visit(dl_phdr_info* info, size_t, void* data) {
   if (modules.count == Modules::kMax) return 0;
   static char buffer[4096];  // the interner's lock is held, and the stack may be small
   module.path = intern_string_held(walk.interner, path_of(*info, first, buffer));
-  if (const uint32_t id = append(walk.file, format::kModules, &module))
-    modules.loaded[modules.count++] = {module.begin, module.end, id, true};
+  uint32_t id = revived(walk.file, module);
+  if (!id) id = append(walk.file, format::kModules, &module);
+  if (id) {
+    const uint64_t moved = module.load_bias - record<Module>(walk.file, format::kModules, id).load_bias;
+    modules.loaded[modules.count++] = {module.begin, module.end, moved, id, true};
+  }
   return 0;
 }
 
@@ -155,10 +175,10 @@ void refresh_modules(Modules& modules, Interner& interner, CaptureFile& file) {
   if (walk.changed) modules.generation.fetch_add(1, std::memory_order_release);
 }
 
-uint32_t module_of(Modules& modules, Interner& interner, CaptureFile& file, uintptr_t address) {
+CodePlace place_of(Modules& modules, Interner& interner, CaptureFile& file, uintptr_t address) {
   refresh_modules(modules, interner, file);
   const Modules::Loaded* found = loaded_at(modules, address);
-  return found ? found->record : 0;
+  return found ? CodePlace{found->record, address - found->moved} : CodePlace{0, address};
 }
 
 }  // namespace vramtrack

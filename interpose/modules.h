@@ -14,6 +14,7 @@ struct Interner;
 struct Modules {
   struct Loaded {
     uint64_t begin, end;
+    uint64_t moved;  // from where it lay when its record was made
     uint32_t record;
     bool seen;  // by the walk in progress
   };
@@ -24,10 +25,16 @@ struct Modules {
   std::atomic<uint32_t> generation;
 };
 
-// The module record of `address`, or 0. Looks at the loader's list again only if that has changed; if modules were unloaded
+// Where code lies: in the module of a record, at the address it had when that was made. 0: in no module.
+struct CodePlace {
+  uint32_t record;
+  uintptr_t address;
+};
+
+// The place of `address`. Looks at the loader's list again only if that has changed; if modules were unloaded
 // since, the generation rises. The interner's lock is held. Takes the loader's lock on its list, which is not the one held
 // while constructors run.
-uint32_t module_of(Modules&, Interner&, CaptureFile&, uintptr_t address);
+CodePlace place_of(Modules&, Interner&, CaptureFile&, uintptr_t address);
 
 // The look at the loader's list alone.
 void refresh_modules(Modules&, Interner&, CaptureFile&);

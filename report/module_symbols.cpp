@@ -9,11 +9,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdlib>
 #include <filesystem>
+#include <map>
 #include <memory>
 #include <numeric>
-
 
 #include "report/words.h"
 
@@ -148,27 +149,68 @@ Location line_of(Dwarf_Die* unit, uint64_t address) {
   return at;
 }
 
-// The scopes around an address, innermost first, as they are nested in the code (not in the source).
-std::vector<Dwarf_Die> scopes_around(Dwarf_Die* unit, uint64_t address) {
-  Dwarf_Die* found = nullptr;
-  Dwarf_Die* nested = nullptr;
-  std::vector<Dwarf_Die> scopes;
-  if (dwarf_getscopes(unit, address, &found) > 0) {
-    int count = dwarf_getscopes_die(&found[0], &nested);
-    if (count > 0) scopes.assign(nested, nested + count);
+// The functions of the units that were asked for, by address: going through a unit for each address takes a minute where there are
+// thousands of functions.
+class FunctionIndex {
+ public:
+  // Null: none covers it.
+  Dwarf_Die* at(Dwarf_Die* unit, Dwarf_Addr address) {
+    const auto [known, is_new] = units_.try_emplace(dwarf_dieoffset(unit));
+    Ranges& ranges = known->second;
+    if (is_new) dwarf_getfuncs(unit, &add, &ranges, 0);
+    auto above = ranges.upper_bound(address);
+    if (above == ranges.begin()) return nullptr;
+    Range& range = std::prev(above)->second;
+    return address < range.end ? &range.function : nullptr;
   }
-  std::free(found);
-  std::free(nested);
+
+ private:
+  struct Range {
+    Dwarf_Addr end;
+    Dwarf_Die function;
+  };
+  using Ranges = std::map<Dwarf_Addr, Range>;  // by begin
+
+  static int add(Dwarf_Die* function, void* to) {
+    Dwarf_Addr base = 0, begin = 0, end = 0;
+    for (ptrdiff_t next = 0; (next = dwarf_ranges(function, next, &base, &begin, &end)) > 0;) {
+      static_cast<Ranges*>(to)->try_emplace(begin, Range{end, *function});
+    }
+    return DWARF_CB_OK;
+  }
+
+  std::map<Dwarf_Off, Ranges> units_;
+};
+
+// The function and what is inlined there, innermost first.
+std::vector<Dwarf_Die> scopes_within(Dwarf_Die function, Dwarf_Addr address) {
+  constexpr size_t kDeepest = 256;
+  std::vector<Dwarf_Die> scopes{function};
+  Dwarf_Die child;
+  for (bool more = dwarf_child(&function, &child) == 0; more && scopes.size() < kDeepest;) {
+    const bool has_code = dwarf_tag(&child) == DW_TAG_inlined_subroutine || dwarf_tag(&child) == DW_TAG_lexical_block;
+    if (has_code && dwarf_haspc(&child, address) > 0) {
+      scopes.push_back(child);
+      Dwarf_Die parent = child;
+      more = dwarf_child(&parent, &child) == 0;
+    } else {
+      Dwarf_Die sibling;
+      more = dwarf_siblingof(&child, &sibling) == 0;
+      child = sibling;
+    }
+  }
+  std::ranges::reverse(scopes);
   return scopes;
 }
 
-std::vector<Location> dwarf_locations(Dwfl_Module* module, uint64_t address) {
+std::vector<Location> dwarf_locations(Dwfl_Module* module, FunctionIndex& functions, uint64_t address) {
   Dwarf_Addr bias = 0;
   Dwarf_Die* unit = compilation_unit(module, address, bias);
   if (unit == nullptr) return {};
   std::vector<Location> locations;
   Location at = line_of(unit, address - bias);
-  for (Dwarf_Die& scope : scopes_around(unit, address - bias)) {
+  Dwarf_Die* function = functions.at(unit, address - bias);
+  for (Dwarf_Die& scope : function != nullptr ? scopes_within(*function, address - bias) : std::vector<Dwarf_Die>()) {
     int tag = dwarf_tag(&scope);
     if (tag != DW_TAG_subprogram && tag != DW_TAG_inlined_subroutine) continue;
     at.function = function_of(&scope);
@@ -224,9 +266,10 @@ ModuleSymbols module_symbols(const std::string& path, const std::string& build_i
   SymbolSearch search(addresses);
   search.go_through(object->module());
   Dwarf_Addr bias = 0;
+  FunctionIndex functions;
   bool has_dwarf = dwfl_module_getdwarf(object->module(), &bias) != nullptr;
   for (size_t i = 0; i < addresses.size(); ++i) {
-    if (has_dwarf) symbols.locations[i] = dwarf_locations(object->module(), addresses[i]);
+    if (has_dwarf) symbols.locations[i] = dwarf_locations(object->module(), functions, addresses[i]);
     if (!symbols.locations[i].empty()) {
       if (symbols.locations[i].back().function.empty() && search.name(i)) {
         symbols.locations[i].back().function = readable_function(search.name(i));

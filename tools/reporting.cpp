@@ -12,6 +12,7 @@
 #include <cstring>
 #include <exception>
 #include <filesystem>
+#include <new>
 #include <tuple>
 
 #include "report/capture_reader.h"
@@ -89,13 +90,15 @@ Report make_report(const std::vector<std::string>& captures, const ReportOptions
                    const std::vector<Suppression>& suppressions, std::vector<std::string>& errors) {
   Report report;
   for (const std::string& capture : captures) {
-    auto read = read_capture(capture);
-    if (auto* error = std::get_if<ReadError>(&read)) {
-      errors.push_back(error->message);
-      continue;
-    }
     try {
-      report.processes.push_back(judge(std::move(std::get<Heap>(read)), options, suppressions));
+      auto read = read_capture(capture);
+      if (auto* error = std::get_if<ReadError>(&read)) {
+        errors.push_back(error->message);
+      } else {
+        report.processes.push_back(judge(std::move(std::get<Heap>(read)), options, suppressions));
+      }
+    } catch (const std::bad_alloc&) {  // a sparse file may claim any size
+      errors.push_back(capture + ": cannot be read: it needs more memory than this machine gives");
     } catch (const std::exception& defect) {  // ours; the user's exit code and the other captures must not suffer from it
       errors.push_back(fmt::format("{}: not reported, by a defect of vramtrack ({}); please send it with the capture", capture, defect.what()));
     }

@@ -56,9 +56,13 @@ bool are_made_for_the_run(const Examination& exam, std::span<const SiteIndex> si
   return (freed_at_end || back_to_back) && blocks < (all_along ? kManyAllAlong : kManyBackToBack);
 }
 
-// A buffer that is made anew when it is too small, whose old one is not freed. It comes to rest when it is large enough.
+// A buffer that is made anew when it is too small, whose old one is not freed. It comes to rest when it is large enough. Levels of a
+// pyramid are larger one after the other as well, but fewer, and made without anything between.
 bool is_outgrown(const Site& site) {
-  return site.allocations >= kFewestOutgrown && site.new_max_sizes == site.allocations && site.live_blocks >= 0.9 * site.allocations;
+  const double span = static_cast<double>(site.last_serial - site.first_serial + 1);
+  const bool in_one_go = static_cast<double>(site.allocations) > kBackToBack * span;
+  return site.allocations >= (in_one_go ? kManyBackToBack : kFewestOutgrown) && site.new_max_sizes == site.allocations &&
+         site.live_blocks >= 0.9 * site.allocations;
 }
 
 std::vector<SiteIndex> piling_up(const Examination& exam, int space) {

@@ -139,6 +139,14 @@ bool were_let_go(const Site& site) {
   return !site.survivors.empty() && std::ranges::all_of(site.survivors, &Block::let_go);
 }
 
+// Other blocks of the same line are mostly freed while the program works.
+bool frees_others_there(const Heap& heap, const Site& kept) {
+  const std::string place = place_text(heap, kept.stack);
+  return std::ranges::any_of(heap.sites, [&](const Site& other) {
+    return other.id != kept.id && other.allocations > 1 && 2 * other.end_blocks <= other.allocations && place_text(heap, other.stack) == place;
+  });
+}
+
 Finding retained_results(Examination& exam, std::span<const SiteIndex> tensors) {
   const Site& first = exam.heap.sites[tensors.front()];
   const bool let_go = were_let_go(first);
@@ -149,8 +157,10 @@ Finding retained_results(Examination& exam, std::span<const SiteIndex> tensors) 
   const bool on_host = space_of(exam.heap, first).memory == Memory::kCpu;
   const std::string_view detach = category(exam.heap, first) == "activation" ? ".detach()" : "";
   finding.title = fmt::format("Results made at {} are kept{}: {}", place, on_host ? "" : " on the device", size_text(finding.bytes));
-  finding.evidence = {result_rate(first), rate_text(exam.heap, finding),
-                      "the intermediates of the same computations were freed: only what came out of them is held"};
+  finding.evidence = {result_rate(first), rate_text(exam.heap, finding)};
+  if (frees_others_there(exam.heap, first)) {
+    finding.evidence.push_back("the intermediates of the same computations were freed: only what came out of them is held");
+  }
   if (let_go) finding.evidence.push_back("all of it went at the program's end, as the variables of a function go when it returns");
   const std::string move_away = on_host ? "R" : fmt::format("Move what is collected off the device (`{}.cpu()`), r", detach);
   finding.advice = fmt::format("{}educe it at once (`.item()`, a running mean), or let go of the list or attribute that holds what {} "

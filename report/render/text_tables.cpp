@@ -43,7 +43,7 @@ std::string identity_text(const Process& process) {
 
 void write_heading(Page& page, std::string_view text) {
   page.blank();
-  page.line(page.styled(Style::kBold, text));
+  page.paragraph("", text, Style::kBold);
 }
 
 void write_amount(Page& page, std::string_view name, uint64_t bytes, std::string_view comment) {
@@ -121,12 +121,18 @@ std::vector<SiteRow> site_rows(TextContext& context, const Heap& heap, const std
   return rows;
 }
 
+constexpr size_t kLeastPlace = 24;  // columns; on a narrower page the place has a line of its own
+
 void write_site_row(TextContext& context, const SiteRow& site, uint64_t whole) {
   double share = whole == 0 ? 0 : 100.0 * static_cast<double>(site.bytes) / static_cast<double>(whole);
   std::string row = fmt::format("  {:>10} {:>4.0f}% {:>13}  {:<16} ", size_text(static_cast<double>(site.bytes)), share,
                                 count_text(site.blocks, "block"), cut_right(site.kind, 16));
-  size_t room = context.page.width() - std::min(context.page.width() - 10, columns(row));
-  context.page.line(row + cut_right(site.place, room));
+  if (context.page.width() >= columns(row) + kLeastPlace) {
+    context.page.line(row + cut_right(site.place, context.page.width() - columns(row)));
+  } else {
+    context.page.line(row.substr(0, row.find_last_not_of(' ') + 1));
+    context.page.line("             " + cut_left(site.place, context.page.width() - 13));
+  }
 }
 
 std::string table_heading(const Space& space, Moment moment, uint64_t bytes) {

@@ -90,6 +90,13 @@ TEST(driver, outgrown_buffers_are_a_leak_though_they_come_to_rest) {
   EXPECT_EQ(said_besides_churn(program.end()), "forgotten-free/leak");
 }
 
+TEST(driver, levels_made_in_advance_each_larger_than_the_last_are_no_leak) {
+  Program program;
+  for (uint64_t level = 1; level <= 16; ++level) program.keep(program.malloc_at(5, "build"), level * level * kMiB);
+  for (int i = 0; i < 500; ++i) program.pass(program.malloc_at(9), kKiB);
+  EXPECT_EQ(said_besides_churn(program.end()), "never-freed/info");
+}
+
 TEST(driver, small_blocks_of_a_long_loop_are_a_leak) {
   Program program;
   for (int i = 0; i < 5000; ++i) {
@@ -172,7 +179,10 @@ TEST(driver, what_the_end_frees_is_not_called_forgotten_with_the_rest) {
 TEST(driver, the_last_of_dropped_buffers_that_is_freed_is_not_counted) {
   Program program;
   Story::BlockId last = 0;
-  for (uint64_t size = 1; size <= 16; ++size) last = program.alloc(program.malloc_at(5, "resize"), size * size * kMiB);
+  for (uint64_t size = 1; size <= 16; ++size) {
+    last = program.alloc(program.malloc_at(5, "resize"), size * size * kMiB);
+    program.pass(program.malloc_at(7), kMiB);
+  }
   program.free(last);
   EXPECT_EQ(finding(program.end(), "forgotten-free").blocks, 15u);
 }
