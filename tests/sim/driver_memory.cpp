@@ -116,7 +116,7 @@ CUresult cuMemFree_v2(CUdeviceptr address) {
     if (address == 0) return CUDA_SUCCESS;
     if (CUresult error = forbid_during_capture()) return error;
     auto block = machine().blocks.find(address);
-    if (block == machine().blocks.end() || on_host(block->second)) return CUDA_ERROR_INVALID_VALUE;
+    if (block == machine().blocks.end() || on_host(block->second) || block->second.kind == BlockKind::kMapped) return CUDA_ERROR_INVALID_VALUE;
     release_block(block);
     return CUDA_SUCCESS;
   });

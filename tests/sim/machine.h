@@ -30,14 +30,14 @@ constexpr size_t kPoolChunkBytes = size_t{32} << 20;  // by which pools grow, as
 
 constexpr size_t round_up(size_t value, size_t multiple) { return (value + multiple - 1) / multiple * multiple; }
 
-enum class BlockKind { kLinear, kManaged, kHost, kRegistered, kPool, kGraph };
+enum class BlockKind { kLinear, kManaged, kHost, kRegistered, kPool, kGraph, kMapped };
 
 // An allocation the program can point into.
 struct Block {
   size_t size_bytes;      // as asked
   BlockKind kind;
   int device;
-  CUcontext owner;        // frees it when destroyed; null for pool and graph memory, which outlives contexts
+  CUcontext owner;        // frees it when destroyed; null for pool, graph and mapped memory, which outlives contexts
   CUmemoryPool pool;      // kPool only
   unsigned flags;         // of cuMemHostAlloc, cuMemHostRegister, cuMemAllocManaged
   unsigned long long id;  // CU_POINTER_ATTRIBUTE_BUFFER_ID, never reused

@@ -91,6 +91,7 @@ void release_block(std::map<Address, Block>::iterator position) {
       machine().devices[block.device].graph_used_bytes -= round_up(block.size_bytes, kAlignment);
       break;
     case BlockKind::kRegistered:  // the program's own memory
+    case BlockKind::kMapped:      // goes with its mapping
       break;
   }
 }

@@ -11,10 +11,10 @@ SIM_CXXFLAGS := -std=c++20 -O1 -g -Wall -Wextra -fPIC -fvisibility=hidden -isyst
 SIM_CUDART_FLAGS := -fno-exceptions -fno-rtti -fno-threadsafe-statics
 
 SIM_DRIVER_SOURCES := driver_array driver_capture driver_context driver_copy driver_device driver_error driver_graph \
-  driver_host_memory driver_lookup driver_memory driver_module driver_per_thread driver_pool driver_stream \
+  driver_host_memory driver_ipc driver_lookup driver_memory driver_module driver_per_thread driver_pool driver_stream driver_virtual \
   machine memory range_allocator settings
 SIM_RUNTIME_SOURCES := runtime_array runtime_copy runtime_device runtime_driver runtime_error runtime_graph \
-  runtime_launch runtime_memory runtime_pool runtime_stream
+  runtime_ipc runtime_launch runtime_memory runtime_pool runtime_stream
 
 SIM_DRIVER_OBJECTS := $(SIM_DRIVER_SOURCES:%=$(SIM_OUT)/obj/%.o)
 SIM_RUNTIME_OBJECTS := $(SIM_RUNTIME_SOURCES:%=$(SIM_OUT)/obj/%.o)
