@@ -49,7 +49,7 @@ inline constexpr uint32_t kMaxChunks = 32;
 enum class Layer : uint8_t { kNone, kDriver, kPytorch, kHandles };
 
 // Which memory a space's bytes lie in.
-enum class Memory : uint8_t { kNone, kDevice, kPinnedHost, kCpu };
+enum class Memory : uint8_t { kNone, kDevice, kPinnedHost, kCpu, kImported };  // kImported: another process's, on a device
 
 // What kind of allocation a block is. Several kinds share one memory.
 enum class Kind : uint8_t {
@@ -63,6 +63,9 @@ enum class Kind : uint8_t {
   kRegistered,     // cuMemHostRegister: the program's own memory, page-locked
   kCpu,            // a framework's block in pageable host memory
   kGraphMemory,    // an allocation node of a graph that was launched
+  // Known by the number of a piece of shared memory, see shared_memory.h.
+  kPhysical,       // cuMemCreate, cuMemImportFromShareableHandle: physical memory, mapped or not
+  kIpc,            // cuIpcOpenMemHandle
   // Handles. The address is the handle.
   kStream,
   kEvent,
@@ -256,7 +259,7 @@ struct Block {
   uint32_t step;
   uint64_t end_number;           // of its free, see Header; with kAfterWork: freed by the teardown
   uint32_t next_free;            // the writer's list of free records; means nothing to a reader
-  uint32_t reserved;
+  uint16_t references, mappings;  // of kPhysical and kIpc: handles (or openings) and mappings that keep it
 };
 static_assert(sizeof(Block) == 64);
 

@@ -87,6 +87,39 @@ CUresult told_handle(format::Kind kind, CUresult result, uint64_t handle) {
   return result;
 }
 
+void tell_physical_memory(const SharedMemoryReport& memory) {
+  if (!recording_wanted()) return;
+  shared_memory_made(memory);
+  if (memory.device >= 0 && !device_described(memory.device)) describe(memory.device);
+}
+
+// The size is told only once it is mapped.
+void tell_imported_memory(CUmemGenericAllocationHandle handle) {
+  if (!recording_wanted()) return;
+  CUmemAllocationProp properties = {};
+  {
+    const OwnWork work;
+    VRAMTRACK_REAL(cuMemGetAllocationPropertiesFromHandle)(&properties, handle);
+  }
+  const bool on_device = properties.location.type == CU_MEM_LOCATION_TYPE_DEVICE;
+  tell_physical_memory({format::Kind::kPhysical, on_device ? properties.location.id : current_device(), handle, 0, 0, true});
+}
+
+void tell_opened_memory(CUdeviceptr address) {
+  if (!recording_wanted()) return;
+  CUdeviceptr base = 0;
+  size_t size = 0;
+  {
+    const OwnWork work;
+    VRAMTRACK_REAL(cuMemGetAddressRange_v2)(&base, &size, address);
+  }
+  tell_physical_memory({format::Kind::kIpc, current_device(), address, size, current_context(), true});
+}
+
+void tell_refused(const RefusedAllocation& refused) {
+  if (recording_wanted()) driver_refused(refused);
+}
+
 bool primary_context_is_gone(CUdevice device) {
   const OwnWork work;
   unsigned flags;

@@ -88,6 +88,12 @@ CUresult destroyed(format::Kind kind, Handle handle, Function real) {
   return result;
 }
 
+// Of memory that handles refer to; sizes and devices that the call does not tell are asked for.
+void tell_physical_memory(const SharedMemoryReport&);
+void tell_imported_memory(CUmemGenericAllocationHandle);
+void tell_opened_memory(CUdeviceptr);
+void tell_refused(const RefusedAllocation&);
+
 // Calls the real function that destroys a context, and tells whose memory went.
 template <typename Function>
 CUresult context_destroyed(CUcontext context, Function real) {

@@ -54,7 +54,7 @@ Origin driver_origin(Recording& r) {
 
 SpaceKey driver_space(Kind kind, int device) {
   if (kind == Kind::kPinned || kind == Kind::kRegistered) return {Layer::kDriver, Memory::kPinnedHost, -1};
-  if (device < 0) return {};
+  if (device < 0) return kind == Kind::kPhysical ? SpaceKey{Layer::kDriver, Memory::kPinnedHost, -1} : SpaceKey{};
   return {Layer::kDriver, Memory::kDevice, device};
 }
 

@@ -57,6 +57,19 @@ void graph_capture_failed(uint64_t graph);
 bool graphs_have_memory();                                     // false: no graph has a node that allocates or frees
 void graph_launched(uint64_t instance);
 
+// Memory that counted handles refer to: physical memory, and what another process shares. See shared_memory.h.
+struct SharedMemoryReport {
+  format::Kind kind;   // kPhysical, kIpc
+  int device;          // ordinal; -1 = host memory
+  uint64_t handle;     // of kIpc: the address
+  uint64_t size;       // bytes
+  uint64_t owner;      // context; 0 = it outlives contexts
+  bool is_foreign;     // another process's memory
+};
+void shared_memory_made(const SharedMemoryReport&);  // or opened once more
+void physical_memory_retained(uint64_t address, uint64_t handle);
+void physical_memory_mapped(uint64_t address, uint64_t size, uint64_t handle);
+
 struct RefusedAllocation {
   format::Kind kind;
   int device;
@@ -100,6 +113,27 @@ class PendingGraph {
  private:
   uint64_t handle_;
   uint32_t nodes_ = 0;  // taken; 0 = it has none
+};
+
+// A handle, or an opened address, on its way to being released; mappings on their way to being undone. As PendingFree.
+class PendingRelease {
+ public:
+  PendingRelease(format::Kind kind, uint64_t handle);
+  void finish(int result);
+
+ private:
+  format::Kind kind_;
+  uint64_t handle_;
+  uint32_t piece_ = 0;
+};
+
+class PendingUnmap {
+ public:
+  PendingUnmap(uint64_t address, uint64_t size);
+  void finish(int result);
+
+ private:
+  uint32_t first_ = 0;
 };
 
 // A context was destroyed (context != 0) or a device's primary context reset (context == 0): linear memory, arrays and pinned

@@ -84,12 +84,21 @@ bool note_end(Site& site, uint64_t end_number) {
   return true;
 }
 
-void add_live(Site& site, Space& space, uint64_t size, const Moment& at) {
+void add_live_bytes(Site& site, Space& space, uint64_t size, const Moment& at) {
   site.live_bytes += size;
-  site.live_blocks++;
   space.live_bytes += size;
-  space.live_blocks++;
   if (site.live_bytes > site.max_live_bytes) site.max_live_bytes = site.live_bytes;
+  if (space.live_bytes > space.peak_bytes) {
+    space.peak_bytes = space.live_bytes;
+    space.peak_number++;
+    space.peak_time_ms = at.time_ms;
+    space.peak_step = at.step;
+  }
+}
+
+void add_live(Site& site, Space& space, uint64_t size, const Moment& at) {
+  site.live_blocks++;
+  space.live_blocks++;
   if (site.live_blocks > site.max_live_blocks) {
     site.max_live_blocks = site.live_blocks;
     if (site.live_blocks > site.level_blocks + site.level_blocks / 8) {
@@ -97,12 +106,7 @@ void add_live(Site& site, Space& space, uint64_t size, const Moment& at) {
       site.level_allocations = site.allocations;
     }
   }
-  if (space.live_bytes > space.peak_bytes) {
-    space.peak_bytes = space.live_bytes;
-    space.peak_number++;
-    space.peak_time_ms = at.time_ms;
-    space.peak_step = at.step;
-  }
+  add_live_bytes(site, space, size, at);
 }
 
 void note_reserved(Space& space, uint64_t bytes) {
@@ -171,6 +175,7 @@ void write_block(Block& block, const Allocation& a, uint32_t site, uint64_t seri
   block.thread = a.thread;
   block.time_ms = at.time_ms;
   block.step = at.step;
+  block.references = block.mappings = 0;
   block.serial.store(serial, std::memory_order_release);  // pairs with the reader's first look
 }
 
@@ -192,9 +197,9 @@ void drop_block(Recorder& r, Recorder::Domain& domain, uint32_t id, const Moment
   if (!at.work_ended) recycle_block(r, domain, id);
 }
 
-// What a block is indexed by. Handles of different kinds may have one value: texture and surface objects are small numbers.
+// What a block is indexed by. Those known by a number or a handle are apart from addresses and from each other.
 uint64_t index_key(Kind kind, uint64_t address) {
-  return kind < Kind::kStream ? address : address ^ static_cast<uint64_t>(kind) << 56;
+  return kind < Kind::kPhysical ? address : address ^ static_cast<uint64_t>(kind) << 56;
 }
 
 uint64_t index_key_of(const Recorder& r, uint32_t id) {
@@ -219,7 +224,7 @@ void lose_event(Recorder& r) { r.file->header->lost_events.fetch_add(1, std::mem
 
 bool dies_with_context(const Site& site, const Space& space, const Block& block, int device, uint64_t context) {
   switch (site.kind) {
-    case Kind::kStreamOrdered: case Kind::kGraphMemory: case Kind::kRegistered: case Kind::kMemoryPool: return false;
+    case Kind::kStreamOrdered: case Kind::kGraphMemory: case Kind::kRegistered: case Kind::kMemoryPool: case Kind::kPhysical: return false;
     case Kind::kGraph: case Kind::kGraphExec: case Kind::kLibrary: return false;
     default: break;
   }
@@ -304,6 +309,36 @@ TakenBlock take_handle(Recorder& r, uint64_t handle, Kind kind) {
   return take(r, Layer::kHandles, index_key(kind, handle), 1u << static_cast<uint32_t>(kind));
 }
 
+TakenBlock take_piece(Recorder& r, Kind kind, uint32_t piece) {
+  return take(r, Layer::kDriver, index_key(kind, piece), 1u << static_cast<uint32_t>(kind));
+}
+
+void note_references(Recorder& r, Kind kind, uint32_t piece, uint32_t references, uint32_t mappings) {
+  constexpr uint32_t kMost = UINT16_MAX;
+  Locked hold(r.driver.lock);
+  const uint32_t id = r.driver.blocks.find(index_key(kind, piece));
+  if (!id) return;
+  Block& block = block_record(r, id);
+  block.references = static_cast<uint16_t>(references < kMost ? references : kMost);
+  block.mappings = static_cast<uint16_t>(mappings < kMost ? mappings : kMost);
+}
+
+void note_size(Recorder& r, Kind kind, uint32_t piece, uint64_t size) {
+  const Moment at = now(r);
+  Locked hold(r.driver.lock);
+  const uint32_t id = r.driver.blocks.find(index_key(kind, piece));
+  if (!id || block_record(r, id).size) return;
+  Block& block = block_record(r, id);
+  Site& site = site_record(r, block.site);
+  Space& space = space_record(r, site.space);
+  note_peak(site, space);
+  note_windows(r, site, space, at);
+  block.size = size;
+  site.allocated_bytes += size;
+  if (size > site.size_max) site.size_max = size;
+  add_live_bytes(site, space, size, at);
+}
+
 void put_back(Recorder& r, const TakenBlock& taken) {
   Recorder::Domain& domain = domain_of(r, taken.layer);
   Locked hold(domain.lock);
@@ -318,7 +353,7 @@ void give_up(Recorder& r, const TakenBlock& taken, uint64_t driver_ns) {
   Locked hold(domain.lock);
   if (!still_there(r, taken)) return;
   const Block& block = block_record(r, taken.block);
-  if (taken.layer == Layer::kDriver)
+  if (taken.layer == Layer::kDriver && taken.kind < Kind::kPhysical)
     r.recent[hash_mix(0, block.address) % Recorder::kRecentFrees] = {block.address, block.size, block.site};
   site_record(r, block.site).driver_ns += driver_ns;
   drop_block(r, domain, taken.block, at);

@@ -104,8 +104,15 @@ void record_free(Recorder&, const SpaceKey&, uint64_t address, uint64_t reserved
 // A free at the driver that is yet to happen: exactly one of the two follows. `kinds`: a bit per format::Kind that may be freed so.
 TakenBlock take_block(Recorder&, uint64_t address, uint32_t kinds);
 TakenBlock take_handle(Recorder&, uint64_t handle, format::Kind);
+TakenBlock take_piece(Recorder&, format::Kind, uint32_t piece);  // of shared memory
 void put_back(Recorder&, const TakenBlock&);
 void give_up(Recorder&, const TakenBlock&, uint64_t driver_ns);
+
+// What keeps a piece of shared memory by now.
+void note_references(Recorder&, format::Kind, uint32_t piece, uint32_t references, uint32_t mappings);
+
+// The size of a piece that was recorded without one.
+void note_size(Recorder&, format::Kind, uint32_t piece, uint64_t size);
 
 // The driver's live block at `address`, or the one freed there last. Zero `site`: neither is known.
 struct AddressHistory {

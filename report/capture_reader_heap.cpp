@@ -155,7 +155,7 @@ Stack Reader::make_stack(uint32_t node) {
 
 bool Reader::make_space(const format::Space& from, Space& to) {
   const bool of_memory = from.layer != format::Layer::kHandles;
-  if ((of_memory && !convert(from.layer, Layer::kPytorch, to.layer)) || !convert(from.memory, Memory::kCpu, to.memory)) return false;
+  if ((of_memory && !convert(from.layer, Layer::kPytorch, to.layer)) || !convert(from.memory, Memory::kImported, to.memory)) return false;
   to.device = from.device;
   to.name = strings_.get(from.name);
   to.total_bytes = from.total_bytes;
@@ -320,7 +320,7 @@ void Reader::read_blocks_into_sites() {
     bool made_in_teardown = process.work_ended && serial > process.work_ended_serial;
     if (made_in_teardown) continue;
     heap_.sites[site].survivors.push_back({from.address, from.size, serial, from.owner, from.thread, from.step,
-                                           time_of(from.time_ms), let_go});
+                                           time_of(from.time_ms), from.references, from.mappings, let_go});
   }
   for (Site& site : heap_.sites) std::ranges::sort(site.survivors, {}, &Block::serial);
 }

@@ -12,6 +12,7 @@ std::string_view to_string(Memory memory) {
     case Memory::kDevice: return "device";
     case Memory::kPinnedHost: return "pinned";
     case Memory::kCpu: return "cpu";
+    case Memory::kImported: return "imported";
   }
   return "unknown";
 }
@@ -27,6 +28,8 @@ std::string_view to_string(Kind kind) {
     case Kind::kRegistered: return "registered";
     case Kind::kCpu: return "cpu";
     case Kind::kGraphMemory: return "graph-memory";
+    case Kind::kPhysical: return "physical";
+    case Kind::kIpc: return "ipc";
     case Kind::kStream: return "stream";
     case Kind::kEvent: return "event";
     case Kind::kGraph: return "graph";
@@ -71,7 +74,8 @@ std::string_view to_string(StepSource source) {
 
 std::string device_name(const Space& space) {
   switch (space.memory) {
-    case Memory::kDevice: return "cuda:" + std::to_string(space.device);
+    case Memory::kDevice:
+    case Memory::kImported: return "cuda:" + std::to_string(space.device);
     case Memory::kPinnedHost: return "pinned";
     case Memory::kCpu: return "cpu";
   }

@@ -13,9 +13,10 @@
 namespace vramtrack {
 
 enum class Layer : uint8_t { kDriver, kPytorch };
-enum class Memory : uint8_t { kDevice, kPinnedHost, kCpu };
+enum class Memory : uint8_t { kDevice, kPinnedHost, kCpu, kImported };  // kImported: another process's, mapped here
 enum class Kind : uint8_t {
   kDevice, kStreamOrdered, kManaged, kArray, kMipmappedArray, kPinned, kRegistered, kCpu, kGraphMemory,
+  kPhysical, kIpc,
   // Handles, which take memory without an allocation of their own.
   kStream, kEvent, kGraph, kGraphExec, kModule, kLibrary, kTexture, kSurface, kMemoryPool,
 };
@@ -63,6 +64,7 @@ struct Block {
   uint32_t thread = 0;
   uint32_t step = 0;
   double time = 0;
+  uint16_t references = 0, mappings = 0;  // of kPhysical and kIpc: handles (or openings) and mappings that keep it
   bool let_go = false;  // freed after the program's last allocation, before it tore itself down: a local of main(), or cleared
 };
 

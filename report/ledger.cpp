@@ -13,13 +13,15 @@ uint64_t above(uint64_t a, uint64_t b) { return a > b ? a - b : 0; }
 struct Layers {
   const Space* driver = nullptr;
   const Space* pytorch = nullptr;
+  const Space* imported = nullptr;
 };
 
 Layers layers_of(const Heap& heap, std::string_view device) {
   Layers layers;
   for (const Space& space : heap.spaces) {
     if (device_name(space) != device) continue;
-    (space.layer == Layer::kDriver ? layers.driver : layers.pytorch) = &space;
+    if (space.memory == Memory::kImported) layers.imported = &space;
+    else (space.layer == Layer::kDriver ? layers.driver : layers.pytorch) = &space;
   }
   return layers;
 }
@@ -63,6 +65,7 @@ LedgerRow row_of(const Heap& heap, const std::string& device, Layers layers) {
     row.exit_bytes += above(layers.driver->live_bytes, segments_at_exit);
     if (layers.pytorch == nullptr) row.live_blocks = end.blocks;
   }
+  if (layers.imported != nullptr) row.imported_bytes = end_total(heap, *layers.imported).bytes;
   row.used_bytes = row.live_bytes + row.cached_bytes;
   return row;
 }

@@ -5,6 +5,7 @@
 // a ring. Those are made back to back, and followed by other work; a leak goes on to the end of it. Where a program allocates
 // nothing else, order tells nothing, and only many blocks speak for a leak.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <map>
@@ -76,7 +77,7 @@ std::vector<SiteIndex> piling_up(const Examination& exam, int space) {
 }
 
 // What kind of thing it is that piles up: each is a finding of its own, with its own advice.
-enum class Cause { kForgotten, kPinned, kGraph, kThreads };
+enum class Cause { kForgotten, kPinned, kGraph, kThreads, kVirtual, kImported };
 
 // Every block is another thread's, and those threads came one after the other.
 bool is_left_by_threads(const Site& site) {
@@ -87,6 +88,8 @@ bool is_left_by_threads(const Site& site) {
 }
 
 Cause cause_of(const Heap& heap, const Site& site) {
+  if (space_of(heap, site).memory == Memory::kImported) return Cause::kImported;
+  if (site.kind == Kind::kPhysical) return Cause::kVirtual;
   if (is_pinned(space_of(heap, site))) return Cause::kPinned;
   if (site.kind == Kind::kGraphMemory) return Cause::kGraph;
   return is_left_by_threads(site) ? Cause::kThreads : Cause::kForgotten;
@@ -98,6 +101,8 @@ std::string_view id_of(Cause cause) {
     case Cause::kPinned: return "pinned-growth";
     case Cause::kGraph: return "graph-memory";
     case Cause::kThreads: return "per-thread-growth";
+    case Cause::kVirtual: return "vmm-leak";
+    case Cause::kImported: return "ipc-mapping-held";
   }
   return "forgotten-free";
 }
@@ -200,10 +205,44 @@ std::string title_of(Cause cause, const std::string& place, uint64_t bytes, bool
   switch (cause) {
     case Cause::kPinned: return fmt::format("Page-locked host memory from {} piles up: {}", place, size);
     case Cause::kGraph: return fmt::format("Memory that graphs allocate by a node made at {} is not freed: {}", place, size);
+    case Cause::kVirtual: return fmt::format("Physical memory created at {} is not given back: {}", place, size);
+    case Cause::kImported: return fmt::format("Other processes' memory opened at {} is not closed: {}", place, size);
     case Cause::kThreads: return fmt::format("Each new thread leaves memory behind that it allocated at {}: {}", place, size);
     case Cause::kForgotten: break;
   }
   return fmt::format("Memory allocated at {} is not freed: {}", place, size);
+}
+
+// Physical memory lives until no handle and no mapping refers to it: which of them were forgotten?
+struct Holders {
+  size_t by_handle = 0, by_mapping = 0, by_both = 0;
+};
+
+Holders holders_of(const Site& site) {
+  Holders holders;
+  for (const Block& block : site.survivors) {
+    ++(block.references == 0 ? holders.by_mapping : block.mappings == 0 ? holders.by_handle : holders.by_both);
+  }
+  return holders;
+}
+
+std::string holders_text(const Site& site) {
+  const Holders holders = holders_of(site);
+  std::vector<std::string> parts;
+  if (holders.by_handle != 0) parts.push_back(fmt::format("{} by a handle that was not released", holders.by_handle));
+  if (holders.by_mapping != 0) parts.push_back(fmt::format("{} by a mapping, the handle being released", holders.by_mapping));
+  if (holders.by_both != 0) parts.push_back(fmt::format("{} by both a handle and a mapping", holders.by_both));
+  return fmt::format("{} are held: {}", count_text(site.survivors.size(), "piece"), fmt::join(parts, ", "));
+}
+
+std::string virtual_advice(const Site& site) {
+  const Holders holders = holders_of(site);
+  if (holders.by_mapping == 0 && holders.by_both == 0) {
+    return "Call `cuMemRelease` for each handle, once for `cuMemCreate` and once for each retain or import; right after `cuMemMap` is early "
+           "enough: the mapping keeps the memory.";
+  }
+  if (holders.by_handle == 0 && holders.by_both == 0) return "Call `cuMemUnmap` for the range before it is freed or reused.";
+  return "Give the mapping and the handle one owner that calls `cuMemUnmap` and `cuMemRelease`: the memory lives until both are gone.";
 }
 
 std::string advice_for(Cause cause, const std::string& place, const Site& site) {
@@ -217,6 +256,10 @@ std::string advice_for(Cause cause, const std::string& place, const Site& site) 
     case Cause::kThreads:
       return fmt::format("Free it with `{}` before the thread ends (a thread-local owner does), or keep a pool of threads.",
                          right_free(site));
+    case Cause::kVirtual: return virtual_advice(site);
+    case Cause::kImported:
+      return fmt::format("Close what {} opens (`{}`) when it is no longer read: the exporting process's memory stays allocated while it "
+                         "is open.", place, site.kind == Kind::kIpc ? "cudaIpcCloseMemHandle" : "cuMemUnmap`, `cuMemRelease");
     case Cause::kForgotten: break;
   }
   if (is_overwritten(site)) return fmt::format("Call `{}` for the old block before its pointer is overwritten at {}.", right_free(site), place);
@@ -238,6 +281,7 @@ Finding growing_blocks(Examination& exam, const FreedSites& freed, const std::ve
   finding.evidence = {counts_text(exam.heap, sites)};
   if (exam.growth[sites.front()].shape == Shape::kRising) finding.evidence.push_back(rate_text(exam.heap, finding));
   if (std::string how = freed_at_end ? "" : sub_cause(exam.heap, freed, first); !how.empty()) finding.evidence.push_back(std::move(how));
+  if (cause == Cause::kVirtual && !first.survivors.empty()) finding.evidence.push_back(holders_text(first));
   if (cause == Cause::kThreads) finding.evidence.push_back("the blocks are each another thread's: none frees what it made");
   if (freed_at_end) {
     finding.evidence.push_back("all of it was freed when the program ended, and none before");

@@ -9,6 +9,7 @@ namespace {
 bool is_selected_space(const Selection& wanted, const Heap& heap, int index) {
   if (index < 0 || static_cast<size_t>(index) >= heap.spaces.size()) return wanted.device.empty() && !wanted.layer;
   const Space& space = heap.spaces[index];
+  if (wanted.space && *wanted.space != static_cast<size_t>(index)) return false;
   return (wanted.device.empty() || wanted.device == device_name(space)) && (!wanted.layer || *wanted.layer == space.layer);
 }
 

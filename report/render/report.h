@@ -22,6 +22,7 @@ struct Selection {
   std::string device;  // "" = all, else as device_name() says it
   std::optional<Kind> kind;
   std::optional<Layer> layer;
+  std::optional<size_t> space;  // index into Heap::spaces
 };
 
 enum class Moment : uint8_t { kEnd, kPeak };

@@ -73,6 +73,7 @@ void write_ledger_row(Page& page, const LedgerRow& row) {
   write_amount(page, "live", row.live_bytes, live_text(row));
   if (row.cached_bytes != 0) write_amount(page, "cached", row.cached_bytes, "held by PyTorch's allocator for its next tensors");
   if (row.cached_bytes != 0) write_amount(page, "used", row.used_bytes, "live and cached");
+  if (row.imported_bytes != 0) write_amount(page, "imported", row.imported_bytes, "of other processes, mapped here: not this process's");
   write_amount(page, "peak", row.peak_bytes, peak_text(row));
   std::string calls = fmt::format("{}, {}", count_text(row.allocations, "allocation"), count_text(row.frees, "free"));
   if (row.failed_allocations != 0) calls += fmt::format(", {} refused", row.failed_allocations);
@@ -137,8 +138,9 @@ void write_site_row(TextContext& context, const SiteRow& site, uint64_t whole) {
 
 std::string table_heading(const Space& space, Moment moment, uint64_t bytes) {
   std::string what = space.layer == Layer::kPytorch ? "PyTorch's tensors on " : "blocks of the CUDA driver on ";
+  if (space.memory == Memory::kImported) what = "other processes' memory mapped on ";
   std::string device = device_name(space);
-  if (space.memory != Memory::kDevice) device = fmt::format("the host ({})", device);
+  if (space.memory == Memory::kPinnedHost || space.memory == Memory::kCpu) device = fmt::format("the host ({})", device);
   return fmt::format("{} {}{}: {}", moment == Moment::kPeak ? "At the peak of" : "At the end of", what, device,
                      size_text(static_cast<double>(bytes)));
 }
@@ -194,8 +196,7 @@ void write_top_sites(TextContext& context, const Heap& heap) {
     if (!is_shown(context.options.selection, space)) continue;
     Selection of_space = context.options.selection;
     if (of_space.layer && *of_space.layer != space.layer) continue;
-    of_space.device = device_name(space);
-    of_space.layer = space.layer;
+    of_space.space = &space - heap.spaces.data();
     Moment moment = context.options.moment;
     std::vector<SiteRow> rows = site_rows(context, heap, top_sites(of_space, heap, moment, SIZE_MAX));
     if (rows.empty()) continue;

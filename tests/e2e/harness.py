@@ -53,7 +53,7 @@ def build(source, runtime="shared", options=(), target=None):
     """Compiles a program against the simulated runtime; answers the executable's path."""
     source = pathlib.Path(source)
     target = target or scratch() / source.stem
-    libraries = {"shared": ["-lcudart"], "static": ["-lcudart_static", "-ldl", "-lrt"], "none": []}[runtime]
+    libraries = {"shared": ["-lcudart"], "static": ["-lcudart_static", "-ldl", "-lrt"], "driver": ["-lcudart", "-lcuda"], "none": []}[runtime]
     subprocess.run(["g++", "-std=c++17", "-g", "-O1", "-pthread", f"-I{CUDA_HOME}/include", f"-I{SAMPLES}", *options, str(source),
                     "-o", str(target), f"-L{SIM}", *libraries], check=True)
     return target

@@ -226,6 +226,10 @@ CUresult cuMemPoolGetAccess(CUmemAccess_flags* flags, CUmemoryPool pool, CUmemLo
   });
 }
 
+CUresult cuMemPoolImportPointer(CUdeviceptr*, CUmemoryPool, CUmemPoolPtrExportData*) {
+  return driver_call(__func__, [&] { return CUDA_ERROR_NOT_SUPPORTED; });  // pools are not shared
+}
+
 CUresult cuDeviceGetDefaultMemPool(CUmemoryPool* pool, CUdevice device) {
   return driver_call(__func__, [&] {
     if (pool == nullptr) return CUDA_ERROR_INVALID_VALUE;

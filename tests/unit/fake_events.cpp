@@ -34,7 +34,7 @@ __attribute__((format(printf, 1, 2))) void say(const char* format, ...) {
 }
 
 const char* name(format::Kind kind) {
-  static const char* const kNames[] = {"none", "device", "stream", "managed", "array", "mipmapped", "pinned", "registered", "cpu", "graph memory",
+  static const char* const kNames[] = {"none", "device", "stream", "managed", "array", "mipmapped", "pinned", "registered", "cpu", "graph memory", "physical", "ipc",
                                        "stream", "event", "graph", "exec", "module", "library", "texture", "surface", "pool"};
   return kNames[static_cast<int>(kind)];
 }
@@ -86,6 +86,16 @@ PendingGraph::PendingGraph(uint64_t handle) : handle_(handle) {}
 void PendingGraph::finish(int) { handle_ = nodes_; }
 bool graphs_have_memory() { return false; }
 void graph_launched(uint64_t) {}
+void shared_memory_made(const SharedMemoryReport& memory) {
+  say("%s: %s device %d handle %lx size %lu%s\n", api(), name(memory.kind), memory.device, memory.handle, memory.size,
+      memory.is_foreign ? " foreign" : "");
+}
+void physical_memory_retained(uint64_t address, uint64_t handle) { say("retained %lx by %lx\n", handle, address); }
+void physical_memory_mapped(uint64_t address, uint64_t size, uint64_t handle) { say("mapped %lx at %lx size %lu\n", handle, address, size); }
+PendingRelease::PendingRelease(format::Kind kind, uint64_t handle) : kind_(kind), handle_(handle) { say("releases %s %lx\n", name(kind), handle); }
+void PendingRelease::finish(int result) { say("released %s %lx result %d\n", name(kind_), handle_, result), piece_ = 0; }
+PendingUnmap::PendingUnmap(uint64_t address, uint64_t size) { say("unmaps %lx size %lu\n", address, size); }
+void PendingUnmap::finish(int result) { say("unmapped result %d\n", result), first_ = 0; }
 void driver_context_gone(int device, uint64_t context) { say("%s: gone device %d context %lx\n", api(), device, context); }
 bool device_described(int) { return device_told; }
 void describe_device(int device, const char* text, uint64_t total_bytes) {

@@ -96,9 +96,9 @@ TEST_F(HooksTest, proc_address_accepts_the_probes_of_the_runtime) {
 }
 
 TEST_F(HooksTest, unhooked_memory_function_is_told_once) {
-  dlsym(cuda, "cuMemCreate");
-  dlsym(cuda, "cuMemCreate");
-  EXPECT_EQ(events(), "unhooked cuMemCreate\n");
+  dlsym(cuda, "cuMemPoolImportPointer");
+  dlsym(cuda, "cuMemPoolImportPointer");
+  EXPECT_EQ(events(), "unhooked cuMemPoolImportPointer\n");
 }
 
 TEST_F(HooksTest, allocation_and_free_are_recorded_around_the_call) {
@@ -109,6 +109,49 @@ TEST_F(HooksTest, allocation_and_free_are_recorded_around_the_call) {
             "device 1 is Fake, 4096 bytes\n"
             "cuMemFree: frees device 2000\n"
             "cuMemFree: freed device 2000 result 0\n");
+}
+
+TEST_F(HooksTest, physical_memory_is_its_own_devices_and_its_references_are_told) {
+  auto* create = symbol<decltype(cuMemCreate)>(cuda, "cuMemCreate");
+  CUmemAllocationProp properties = {};
+  properties.location = {CU_MEM_LOCATION_TYPE_DEVICE, {2}};  // device 1 is current
+  CUmemGenericAllocationHandle handle = 0;
+  EXPECT_EQ(create(&handle, 4096, &properties, 0), CUDA_SUCCESS);
+  symbol<decltype(cuMemMap)>(cuda, "cuMemMap")(0xd000, 4096, 0, handle, 0);
+  symbol<decltype(cuMemRelease)>(cuda, "cuMemRelease")(handle);
+  symbol<decltype(cuMemUnmap)>(cuda, "cuMemUnmap")(0xd000, 4096);
+  symbol<decltype(cuMemImportFromShareableHandle)>(cuda, "cuMemImportFromShareableHandle")(&handle, nullptr, CU_MEM_HANDLE_TYPE_NONE);
+  EXPECT_EQ(events(),
+            "cuMemCreate: physical device 2 handle a000 size 4096\n"
+            "mapped a000 at d000 size 4096\n"
+            "releases physical a000\n"
+            "released physical a000 result 0\n"
+            "unmaps d000 size 4096\n"
+            "unmapped result 0\n"
+            "cuMemImportFromShareableHandle: physical device 3 handle a100 size 0 foreign\n");
+}
+
+TEST_F(HooksTest, refused_physical_memory_is_told) {
+  auto* create = symbol<decltype(cuMemCreate)>(cuda, "cuMemCreate");
+  CUmemAllocationProp properties = {};
+  properties.location = {CU_MEM_LOCATION_TYPE_DEVICE, {2}};
+  CUmemGenericAllocationHandle handle = 0;
+  result = CUDA_ERROR_OUT_OF_MEMORY;
+  EXPECT_EQ(create(&handle, 4096, &properties, 0), CUDA_ERROR_OUT_OF_MEMORY);
+  EXPECT_EQ(create(nullptr, 4096, nullptr, 0), CUDA_ERROR_OUT_OF_MEMORY);
+  EXPECT_EQ(events(),
+            "cuMemCreate: refused physical device 2 size 4096 result 2 out of memory\n"
+            "cuMemCreate: refused physical device -1 size 4096 result 2 out of memory\n");
+}
+
+TEST_F(HooksTest, other_processes_memory_is_opened_and_closed) {
+  CUdeviceptr opened = 0;
+  symbol<decltype(cuIpcOpenMemHandle_v2)>(cuda, "cuIpcOpenMemHandle_v2")(&opened, {}, 0);
+  symbol<decltype(cuIpcCloseMemHandle)>(cuda, "cuIpcCloseMemHandle")(opened);
+  EXPECT_EQ(events(),
+            "cuIpcOpenMemHandle: ipc device 1 handle a200 size 777 foreign\n"
+            "releases ipc a200\n"
+            "released ipc a200 result 0\n");
 }
 
 TEST_F(HooksTest, handles_are_recorded_around_the_calls) {

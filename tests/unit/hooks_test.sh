@@ -11,7 +11,7 @@ cd "$top"
 fail() { echo "hooks_test: $*" >&2; exit 1; }
 step() { printf '%s\n' "- $*"; }
 
-hook_files='loader lookup unload_hooks driver_calls driver_hooks driver_wrappers handle_hooks graph_hooks array_size runtime_lookup runtime_hooks torch_hooks'
+hook_files='loader lookup unload_hooks driver_calls driver_hooks driver_wrappers handle_hooks graph_hooks mapping_hooks array_size runtime_lookup runtime_hooks torch_hooks'
 guest='-std=c++20 -O2 -g -I. -Wall -Wextra -Wshadow -Wno-missing-field-initializers -fPIC -fvisibility=hidden -fno-exceptions
        -fno-rtti -fno-threadsafe-statics -fasynchronous-unwind-tables -fno-omit-frame-pointer -ftls-model=initial-exec -fno-plt'
 host='-std=c++20 -O1 -g -I. -Wall -Wextra'

@@ -1,0 +1,145 @@
+// Who refers to a piece of memory that several handles and mappings share? See shared_memory.h.
+#include "interpose/shared_memory.h"
+
+namespace vramtrack {
+namespace {
+
+constexpr uint32_t kMaxPieces = 1 << 20;  // address space alone, until they are used
+
+bool have_room(SharedMemory& shared) {
+  if (!shared.pieces) shared.pieces = static_cast<MemoryPiece*>(map_private(kMaxPieces * sizeof(MemoryPiece)));
+  if (!shared.mappings) shared.mappings = static_cast<MemoryMapping*>(map_private(kMaxPieces * sizeof(MemoryMapping)));
+  return shared.pieces && shared.mappings;
+}
+
+uint32_t new_piece(SharedMemory& shared) {
+  if (const uint32_t id = shared.free_piece) {
+    shared.free_piece = shared.pieces[id].next_free;
+    return id;
+  }
+  return shared.used_pieces + 1 < kMaxPieces ? ++shared.used_pieces : 0;
+}
+
+uint32_t new_mapping(SharedMemory& shared) {
+  if (const uint32_t id = shared.free_mapping) {
+    shared.free_mapping = shared.mappings[id].next;
+    return id;
+  }
+  return shared.used_mappings + 1 < kMaxPieces ? ++shared.used_mappings : 0;
+}
+
+void set(BlockIndex& index, uint64_t key, uint32_t id) {
+  index.erase(key);
+  index.insert(key, id);
+}
+
+References references_of(const SharedMemory& shared, uint32_t piece) {
+  if (!piece) return {};
+  return {piece, shared.pieces[piece].references, shared.pieces[piece].mappings};
+}
+
+uint32_t mapping_around(const SharedMemory& shared, uint64_t address) {
+  for (uint32_t i = 1; i <= shared.used_mappings; i++) {
+    const MemoryMapping& mapping = shared.mappings[i];
+    if (mapping.piece && address - mapping.address < mapping.size) return i;
+  }
+  return 0;
+}
+
+}  // namespace
+
+uint32_t add_piece(SharedMemory& shared, uint64_t handle) {
+  Locked hold(shared.lock);
+  const uint32_t id = have_room(shared) ? new_piece(shared) : 0;
+  if (!id) return 0;
+  shared.pieces[id] = {handle, 1, 0, 0};
+  set(shared.handles, handle, id);  // the handle may have been another's whose end was not seen
+  return id;
+}
+
+References add_reference(SharedMemory& shared, uint64_t handle) {
+  Locked hold(shared.lock);
+  const uint32_t id = shared.handles.find(handle);
+  if (id) shared.pieces[id].references++;
+  return references_of(shared, id);
+}
+
+References add_reference_at(SharedMemory& shared, uint64_t address, uint64_t handle) {
+  Locked hold(shared.lock);
+  const uint32_t mapping = shared.mappings ? mapping_around(shared, address) : 0;
+  if (!mapping) return {};
+  const uint32_t id = shared.mappings[mapping].piece;
+  shared.pieces[id].references++;
+  if (shared.handles.find(handle) != id) set(shared.handles, handle, id);
+  return references_of(shared, id);
+}
+
+References add_mapping(SharedMemory& shared, uint64_t address, uint64_t size, uint64_t handle) {
+  Locked hold(shared.lock);
+  const uint32_t piece = shared.handles.find(handle), id = piece ? new_mapping(shared) : 0;
+  if (!id) return {};
+  shared.mappings[id] = {address, size, piece, 0};
+  set(shared.mapped, address, id);
+  shared.pieces[piece].mappings++;
+  return references_of(shared, piece);
+}
+
+uint32_t take_reference(SharedMemory& shared, uint64_t handle) {
+  Locked hold(shared.lock);
+  const uint32_t id = shared.handles.find(handle);
+  if (id && shared.pieces[id].references == 1) shared.handles.erase(handle);
+  return id;
+}
+
+void put_back_reference(SharedMemory& shared, uint64_t handle, uint32_t piece) {
+  Locked hold(shared.lock);
+  if (!shared.handles.find(handle)) shared.handles.insert(handle, piece);
+}
+
+References give_up_reference(SharedMemory& shared, uint64_t handle, uint32_t piece) {
+  Locked hold(shared.lock);
+  if (!shared.pieces[piece].references) return {};
+  if (--shared.pieces[piece].references == 0 && shared.handles.find(handle) == piece) shared.handles.erase(handle);
+  return references_of(shared, piece);
+}
+
+uint32_t take_mappings(SharedMemory& shared, uint64_t address, uint64_t size) {
+  Locked hold(shared.lock);
+  uint32_t first = 0, last = 0;
+  for (uint64_t at = address; at - address < size;) {
+    const uint32_t id = shared.mapped.find(at);
+    if (!id) break;
+    shared.mapped.erase(at);
+    shared.mappings[id].next = 0;
+    (last ? shared.mappings[last].next : first) = id;
+    last = id;
+    at += shared.mappings[id].size;
+  }
+  return first;
+}
+
+void put_back_mappings(SharedMemory& shared, uint32_t first) {
+  Locked hold(shared.lock);
+  for (uint32_t id = first; id; id = shared.mappings[id].next) set(shared.mapped, shared.mappings[id].address, id);
+}
+
+uint32_t give_up_mapping(SharedMemory& shared, uint32_t first, References& of) {
+  Locked hold(shared.lock);
+  MemoryMapping& mapping = shared.mappings[first];
+  const uint32_t next = mapping.next, piece = mapping.piece;
+  if (shared.pieces[piece].mappings) shared.pieces[piece].mappings--;
+  of = references_of(shared, piece);
+  mapping = {0, 0, 0, shared.free_mapping};
+  shared.free_mapping = first;
+  return next;
+}
+
+void forget_piece(SharedMemory& shared, uint32_t piece) {
+  Locked hold(shared.lock);
+  MemoryPiece& gone = shared.pieces[piece];
+  if (gone.references || gone.mappings) return;
+  gone = {0, 0, 0, shared.free_piece};
+  shared.free_piece = piece;
+}
+
+}  // namespace vramtrack

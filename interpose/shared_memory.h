@@ -1,0 +1,68 @@
+// Who refers to a piece of memory that several handles and mappings share?
+//
+// Virtual memory management has three objects: a range of addresses (no memory), physical memory behind counted handles, and mappings
+// of it into ranges. Physical memory lives until no handle and no mapping refers to it. Memory of another process that is opened has
+// a counted address and no mappings: the same bookkeeping. The bytes are the recorder's; here are the references alone.
+//
+// A reference that is about to go is taken first, so that another thread may be given its handle or address meanwhile, and is put back
+// if the driver refuses. Thread-safety: everything may be called from any thread. Bounded: beyond kMaxPieces, new ones are not followed.
+#pragma once
+
+#include <cstdint>
+
+#include "interpose/block_index.h"
+#include "interpose/lock.h"
+
+namespace vramtrack {
+
+struct MemoryPiece {
+  uint64_t handle;
+  uint32_t references, mappings;
+  uint32_t next_free;
+};
+
+struct MemoryMapping {
+  uint64_t address, size;
+  uint32_t piece;
+  uint32_t next;  // of those taken together, or of the free ones
+};
+
+struct SharedMemory {
+  Lock lock;
+  MemoryPiece* pieces;
+  MemoryMapping* mappings;
+  uint32_t used_pieces, free_piece;
+  uint32_t used_mappings, free_mapping;
+  BlockIndex handles;  // handle -> piece
+  BlockIndex mapped;   // first address -> mapping
+};
+
+// How often a piece is referred to now. `piece` 0: it is not known.
+struct References {
+  uint32_t piece;
+  uint32_t references, mappings;
+};
+
+// A piece made, or opened, with one reference by `handle`. Its number, or 0: no room.
+uint32_t add_piece(SharedMemory&, uint64_t handle);
+// The piece is one that was made before: one reference more.
+References add_reference(SharedMemory&, uint64_t handle);
+// The same where `handle` was answered for an address inside a mapping; it may be a new name.
+References add_reference_at(SharedMemory&, uint64_t address, uint64_t handle);
+References add_mapping(SharedMemory&, uint64_t address, uint64_t size, uint64_t handle);
+
+// A reference by handle on its way to being released.
+uint32_t take_reference(SharedMemory&, uint64_t handle);
+void put_back_reference(SharedMemory&, uint64_t handle, uint32_t piece);
+References give_up_reference(SharedMemory&, uint64_t handle, uint32_t piece);
+
+// The mappings that fill a range from its begin on, on their way to being unmapped: the first of a list.
+uint32_t take_mappings(SharedMemory&, uint64_t address, uint64_t size);
+void put_back_mappings(SharedMemory&, uint32_t first);
+// Gives the first one up and answers the next, 0 after the last.
+uint32_t give_up_mapping(SharedMemory&, uint32_t first, References& of);
+
+// When nothing refers to it any more.
+void forget_piece(SharedMemory&, uint32_t piece);
+
+}  // namespace vramtrack

@@ -1,0 +1,83 @@
+// Is a piece of shared memory known until the last of its handles and mappings is gone, whatever the order?
+#include "interpose/shared_memory.h"
+
+#include <gtest/gtest.h>
+
+namespace vramtrack {
+namespace {
+
+bool is_gone(const References& now) { return now.piece && !now.references && !now.mappings; }
+
+References release(SharedMemory& shared, uint64_t handle) {
+  const uint32_t piece = take_reference(shared, handle);
+  return piece ? give_up_reference(shared, handle, piece) : References{};
+}
+
+struct SharedMemoryTest : testing::Test {
+  SharedMemory shared = {};
+  const uint32_t piece = add_piece(shared, 100);
+  References unmap(uint64_t address, uint64_t size) {
+    References last = {};
+    for (uint32_t mapping = take_mappings(shared, address, size); mapping;) mapping = give_up_mapping(shared, mapping, last);
+    return last;
+  }
+};
+
+TEST_F(SharedMemoryTest, release_before_unmap_and_after) {
+  add_mapping(shared, 0x1000, 0x1000, 100);
+  EXPECT_FALSE(is_gone(release(shared, 100)));
+  EXPECT_TRUE(is_gone(unmap(0x1000, 0x1000)));
+  add_piece(shared, 200);
+  add_mapping(shared, 0x1000, 0x1000, 200);
+  EXPECT_FALSE(is_gone(unmap(0x1000, 0x1000)));
+  EXPECT_TRUE(is_gone(release(shared, 200)));
+}
+
+TEST_F(SharedMemoryTest, a_handle_that_was_released_may_be_anothers_while_the_mapping_lives) {
+  add_mapping(shared, 0x1000, 0x1000, 100);
+  release(shared, 100);
+  const uint32_t other = add_piece(shared, 100);
+  EXPECT_NE(other, piece);
+  EXPECT_EQ(unmap(0x1000, 0x1000).piece, piece);
+  EXPECT_TRUE(is_gone(release(shared, 100)));
+}
+
+TEST_F(SharedMemoryTest, each_retain_wants_its_release) {
+  add_mapping(shared, 0x1000, 0x1000, 100);
+  EXPECT_EQ(add_reference_at(shared, 0x1fff, 100).references, 2u);
+  EXPECT_EQ(add_reference_at(shared, 0x2000, 100).piece, 0u);  // beyond it
+  unmap(0x1000, 0x1000);
+  EXPECT_FALSE(is_gone(release(shared, 100)));
+  EXPECT_TRUE(is_gone(release(shared, 100)));
+  EXPECT_EQ(release(shared, 100).piece, 0u);
+}
+
+TEST_F(SharedMemoryTest, several_mappings_go_at_once_up_to_a_gap) {
+  add_piece(shared, 200);
+  add_mapping(shared, 0x1000, 0x1000, 100);
+  add_mapping(shared, 0x2000, 0x1000, 200);
+  add_mapping(shared, 0x4000, 0x1000, 200);
+  EXPECT_EQ(unmap(0x1000, 0x3000).mappings, 1u);  // of 200: that beyond the gap
+  EXPECT_TRUE(is_gone(release(shared, 100)));
+  EXPECT_FALSE(is_gone(release(shared, 200)));
+  EXPECT_TRUE(is_gone(unmap(0x4000, 0x1000)));
+}
+
+TEST_F(SharedMemoryTest, what_the_driver_refuses_comes_back) {
+  add_mapping(shared, 0x1000, 0x1000, 100);
+  put_back_reference(shared, 100, take_reference(shared, 100));
+  put_back_mappings(shared, take_mappings(shared, 0x1000, 0x1000));
+  EXPECT_FALSE(is_gone(release(shared, 100)));
+  EXPECT_TRUE(is_gone(unmap(0x1000, 0x1000)));
+}
+
+TEST_F(SharedMemoryTest, numbers_are_used_again_when_nothing_refers_to_them) {
+  forget_piece(shared, piece);
+  EXPECT_NE(add_piece(shared, 200), piece);  // 100 still refers to it
+  release(shared, 100);
+  forget_piece(shared, piece);
+  EXPECT_EQ(add_piece(shared, 300), piece);
+}
+
+}  // namespace
+}  // namespace vramtrack
