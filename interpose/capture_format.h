@@ -41,6 +41,7 @@ inline constexpr uint32_t kVersion = 3;  // raised whenever a field changes plac
 
 inline constexpr uint32_t kCurvePoints = 64;
 inline constexpr uint32_t kSeriesPoints = 512;
+inline constexpr uint32_t kUsagePoints = 64;
 inline constexpr uint32_t kLifetimeBuckets = 8;
 inline constexpr uint32_t kTopSites = 16;
 inline constexpr uint32_t kMaxChunks = 32;
@@ -165,6 +166,22 @@ struct SeriesPoint {
 };
 static_assert(sizeof(SeriesPoint) == 32);
 
+// What the driver takes for the process on a device, as NVML tells it (and nvidia-smi shows), beside what the recorded blocks explain.
+// Written by `vramtrack run` from outside, while the process works: the process never asks.
+struct UsagePoint {
+  uint64_t rest;      // bytes used that no block explained, the least of the samples the point covers
+  uint32_t time_ms;   // of the last of them
+  uint32_t reserved;
+};
+struct Usage {
+  uint64_t used, tracked;  // at the last sample: by NVML, and of the driver's live blocks
+  uint64_t peak_used;
+  uint32_t samples;        // 0 = not measured
+  uint32_t scale;          // a point covers 2^scale samples
+  UsagePoint point[kUsagePoints];
+};
+static_assert(sizeof(Usage) == 32 + sizeof(UsagePoint) * kUsagePoints);
+
 // One memory whose bytes add up and have a peak: a layer's view of one device, of pinned or of pageable host memory.
 struct Space {
   Layer layer;
@@ -185,11 +202,13 @@ struct Space {
   uint64_t windows;           // begun, but for the first; of kAllocations, the allocations
   uint64_t window_begin;      // allocations at its begin
   uint64_t longest_window;    // in allocations, of those that ended with an iteration
+  uint8_t uuid[16];          // of the device, as cuDeviceGetUuid tells it; zero = not known
+  Usage usage;
   uint32_t series_scale;     // a point covers 2^series_scale events
   uint32_t series_count;     // points in use, the unfinished last one included
   SeriesPoint series[kSeriesPoints];
 };
-static_assert(sizeof(Space) == 128 + sizeof(SeriesPoint) * kSeriesPoints);
+static_assert(sizeof(Space) == 144 + sizeof(Usage) + sizeof(SeriesPoint) * kSeriesPoints);
 
 // What one (stack, kind, space) allocated. Sites stay when their blocks go.
 struct Site {

@@ -27,12 +27,14 @@ uint64_t current_pool(int device) {
 void describe(int device) {
   char name[128];
   size_t total_bytes = 0;
+  CUuuid uuid = {};
   {
     const OwnWork work;
     if (VRAMTRACK_REAL(cuDeviceGetName)(name, sizeof name, device) != CUDA_SUCCESS) return;
     if (VRAMTRACK_REAL(cuDeviceTotalMem_v2)(&total_bytes, device) != CUDA_SUCCESS) return;
+    VRAMTRACK_REAL(cuDeviceGetUuid_v2)(&uuid, device);  // stays zero where there is none
   }
-  describe_device(device, name, total_bytes);
+  describe_device(device, {name, total_bytes, uuid.bytes});
 }
 
 }  // namespace

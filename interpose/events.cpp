@@ -172,11 +172,12 @@ bool device_described(int device) {
   return r && space_has_name(r->recorder, driver_space(Kind::kDevice, device));
 }
 
-void describe_device(int device, const char* name, uint64_t total_bytes) {
+void describe_device(int device, const DeviceDescription& description) {
   OwnWork work;
   Recording* r = work.entered() ? present_recording() : nullptr;
   if (!r) return;
-  name_space(r->recorder, driver_space(Kind::kDevice, device), intern_string(r->interner, name), total_bytes);
+  const uint32_t name = intern_string(r->interner, description.name);
+  name_space(r->recorder, driver_space(Kind::kDevice, device), name, description.total_bytes, description.uuid);
 }
 
 void memory_function_unhooked(const char* name) {

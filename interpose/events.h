@@ -140,9 +140,14 @@ class PendingUnmap {
 // memory go, stream-ordered memory does not.
 void driver_context_gone(int device, uint64_t context);
 
-// The name and size of a device, told once, at its first allocation.
+// What a device is, told once, at its first allocation.
 bool device_described(int device);
-void describe_device(int device, const char* name, uint64_t total_bytes);
+struct DeviceDescription {
+  const char* name;
+  uint64_t total_bytes;
+  const char* uuid;  // 16 bytes
+};
+void describe_device(int device, const DeviceDescription&);
 
 // A memory function was looked up that we know of but do not hook.
 void memory_function_unhooked(const char* name);

@@ -133,7 +133,7 @@ DroppedBlocks drop_context(Recorder&, int device, uint64_t context);
 
 void record_incident(Recorder&, const IncidentReport&);
 bool space_has_name(Recorder&, const SpaceKey&);
-void name_space(Recorder&, const SpaceKey&, uint32_t name, uint64_t total_bytes);
+void name_space(Recorder&, const SpaceKey&, uint32_t name, uint64_t total_bytes, const char* uuid);  // 16 bytes
 
 // A step begins.
 void record_step(Recorder&, format::StepSource);

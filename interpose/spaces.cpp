@@ -1,5 +1,7 @@
 // Which memory does an event concern, when did it happen, in which step?
 
+#include <cstring>
+
 #include "interpose/clock.h"
 #include "interpose/recorder_internal.h"
 
@@ -62,12 +64,13 @@ bool space_has_name(Recorder& r, const SpaceKey& key) {
   return !state || space_record(r, state->record).name != 0;
 }
 
-void name_space(Recorder& r, const SpaceKey& key, uint32_t name, uint64_t total_bytes) {
+void name_space(Recorder& r, const SpaceKey& key, uint32_t name, uint64_t total_bytes, const char* uuid) {
   Recorder::SpaceState* state = space_of(r, key);
   if (!state) return;
   Space& space = space_record(r, state->record);
   space.name = name;
   space.total_bytes = total_bytes;
+  memcpy(space.uuid, uuid, sizeof space.uuid);
 }
 
 void record_step(Recorder& r, StepSource source) {

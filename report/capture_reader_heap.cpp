@@ -172,6 +172,13 @@ bool Reader::make_space(const format::Space& from, Space& to) {
     const format::SeriesPoint& point = from.series[i];
     to.series.push_back({time_of(point.time_ms), point.step, point.live_min, point.live_max, point.reserved_max});
   }
+  to.usage.used = from.usage.used;
+  to.usage.tracked = from.usage.tracked;
+  to.usage.peak_used = from.usage.peak_used;
+  const uint32_t points = from.usage.scale < 32 ? (from.usage.samples + (1u << from.usage.scale) - 1) >> from.usage.scale : 0;
+  for (uint32_t i = 0; i < std::min(points, format::kUsagePoints); ++i) {
+    to.usage.rest.push_back({time_of(from.usage.point[i].time_ms), from.usage.point[i].rest});
+  }
   return true;
 }
 

@@ -109,6 +109,16 @@ struct SeriesPoint {
   uint64_t live_min = 0, live_max = 0, reserved_max = 0;
 };
 
+// What the driver took for the process on a device, as nvidia-smi shows it, and how much of it no recorded block explained, over time.
+struct UsagePoint {
+  double time = 0;
+  uint64_t rest = 0;
+};
+struct Usage {
+  uint64_t used = 0, tracked = 0, peak_used = 0;  // the first two: when last measured
+  std::vector<UsagePoint> rest;                   // empty: not measured
+};
+
 struct Space {
   Layer layer = Layer::kDriver;
   Memory memory = Memory::kDevice;
@@ -122,6 +132,7 @@ struct Space {
   uint64_t allocations = 0, frees = 0, failed_allocations = 0;
   uint64_t reserved_bytes = 0;  // what the layer holds, used or not; 0 = not told
   std::vector<SeriesPoint> series;
+  Usage usage;                  // of the driver's view of a device
 };
 
 // "cuda:0", "pinned", "cpu".

@@ -40,6 +40,13 @@ void set_peak(LedgerRow& row, const Space& space) {
   row.peak_step = space.peak_step;
 }
 
+void add_measured(LedgerRow& row, const Usage& usage) {
+  row.is_measured = true;
+  row.used_bytes = usage.used;
+  row.context_bytes = std::ranges::min(usage.rest, {}, &UsagePoint::rest).rest;
+  row.unattributed_bytes = above(usage.rest.back().rest, row.context_bytes);
+}
+
 LedgerRow row_of(const Heap& heap, const std::string& device, Layers layers) {
   LedgerRow row;
   row.device = device;
@@ -67,6 +74,7 @@ LedgerRow row_of(const Heap& heap, const std::string& device, Layers layers) {
   }
   if (layers.imported != nullptr) row.imported_bytes = end_total(heap, *layers.imported).bytes;
   row.used_bytes = row.live_bytes + row.cached_bytes;
+  if (layers.driver != nullptr && !layers.driver->usage.rest.empty()) add_measured(row, layers.driver->usage);
   return row;
 }
 

@@ -20,13 +20,16 @@ struct LedgerRow {
   uint64_t live_blocks = 0;
   uint64_t exit_bytes = 0;   // of these, what the teardown left
   uint64_t cached_bytes = 0;  // held by a framework's allocator, free for its next block
-  uint64_t used_bytes = 0;    // what is known to be taken: live + cached
+  uint64_t used_bytes = 0;    // by the process, as nvidia-smi shows it when last measured; else live + cached
+  bool is_measured = false;
   uint64_t peak_bytes = 0;    // the highest that the outermost layer seen held
   double peak_time = 0;
   uint32_t peak_step = 0;
   uint64_t allocations = 0, frees = 0, failed_allocations = 0;  // calls, over all layers
-  // Not measured yet, always 0; the fields are part of the report's schema.
-  uint64_t fragmented_bytes = 0, context_bytes = 0, imported_bytes = 0, unattributed_bytes = 0;
+  uint64_t imported_bytes = 0;  // of other processes, mapped here: not in the others
+  // Of what is used, but in no block: what was there when first measured (the context, loaded code), and what came since.
+  uint64_t context_bytes = 0, unattributed_bytes = 0;
+  uint64_t fragmented_bytes = 0;  // not measured yet, always 0; a field of the report's schema
 };
 
 // What the sites of a space held when the program's work ended.

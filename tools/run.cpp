@@ -14,6 +14,7 @@
 #include "tools/preload.h"
 #include "tools/reporting.h"
 #include "tools/run_output.h"
+#include "tools/usage_sampler.h"
 
 namespace vramtrack {
 namespace {
@@ -114,9 +115,13 @@ int run_command(const RunOptions& options) {
   const bool preload = may_preload(find_program(options.command[0])) && output.error().empty();
   output.copy_at_intervals(kStagedCopySeconds);
 
-  ChildResult child = run_child(options.command, [&] {
-    if (preload) set_library_environment(options, output, library);
-  });
+  ChildResult child;
+  {
+    const UsageSampler sampler(output.manifest());
+    child = run_child(options.command, [&] {
+      if (preload) set_library_environment(options, output, library);
+    });
+  }
   if (child.exec_errno != 0) return not_executed(options.command[0], child.exec_errno);
 
   const std::vector<std::string> captures = output.collect(child.pid, child.end);

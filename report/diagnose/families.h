@@ -17,6 +17,7 @@ std::vector<Finding> find_forgotten_frees(Examination&);      // forgotten_free.
 std::vector<Finding> find_never_freed(Examination&);          // never_freed.cpp: never-freed
 std::vector<Finding> find_invalid_frees(Examination&);        // invalid_free.cpp: invalid-free
 std::vector<Finding> find_handle_leaks(Examination&);         // handle_leak.cpp: handle-leak
+std::vector<Finding> find_unattributed_growth(Examination&);  // unattributed.cpp: unattributed-growth
 std::vector<Finding> find_allocation_churn(Examination&);     // churn.cpp: allocation-churn
 std::vector<Finding> find_unknown_growth(Examination&);       // unknown_growth.cpp: unknown-growth
 

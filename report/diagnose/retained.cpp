@@ -99,7 +99,7 @@ void put_layers_first(const Heap& heap, Finding& finding) {
 Finding retained_intermediates(Examination& exam, std::span<const SiteIndex> tensors) {
   const Births births = births_of_all(exam.heap, tensors);
   size_t iterations = 0;
-  for (SiteIndex i : tensors) iterations = std::max(iterations, births_of(exam.heap.sites[i]).iterations);
+  for (SiteIndex i : tensors) iterations = std::max(iterations, iterations_of(exam.heap, exam.heap.sites[i]));
   const Confidence sure = iterations >= kSureIterations ? Confidence::kHigh : Confidence::kMedium;
   Finding finding = make_finding(exam, "retained-intermediates", Severity::kLeak, sure, shares_held(exam, tensors));
   put_layers_first(exam.heap, finding);

@@ -2,6 +2,7 @@
 #include "report/diagnose/survivors.h"
 
 #include <algorithm>
+#include <set>
 #include <vector>
 
 namespace vramtrack {
@@ -16,6 +17,7 @@ constexpr double kAllAlong = 0.8;         // of the run
 constexpr double kEvenGaps = 1.35;        // ratio of long to short gaps up to which births follow one rhythm
 constexpr double kWholeNumber = 0.1;      // distance from a multiple of the shortest gap: some iterations were left out
 constexpr uint64_t kShortestRhythm = 3;  // every gap is a multiple of 1, and nearly one of 2
+constexpr double kNearlyEveryStep = 0.8;
 constexpr size_t kFewestLengthening = 12;
 constexpr double kMostlyLonger = 0.9;     // of the gaps are as long as the one before, or longer
 constexpr uint64_t kClearlyLonger = 2;    // times, late ones than early ones
@@ -82,6 +84,15 @@ Births births_of(std::span<const Site* const> sites) {
 Births births_of(const Site& site) {
   const Site* one[] = {&site};
   return births_of(one);
+}
+
+size_t iterations_of(const Heap& heap, const Site& site) {
+  const Births births = births_of(site);
+  if (heap.process.steps == 0 || site.survivors.empty()) return births.iterations;
+  std::set<uint32_t> steps;
+  for (const Block& block : site.survivors) steps.insert(block.step);
+  const double span = *steps.rbegin() - *steps.begin() + 1.0;
+  return steps.size() > 1 && static_cast<double>(steps.size()) >= kNearlyEveryStep * span ? steps.size() : births.iterations;
 }
 
 double density(const Births& births) {

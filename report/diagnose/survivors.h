@@ -21,6 +21,9 @@ struct Births {
 Births births_of(std::span<const Site* const> sites);
 Births births_of(const Site&);
 
+// Iterations in which something of the site survived: the steps, where nearly every step left something; else the bursts of births.
+size_t iterations_of(const Heap&, const Site&);
+
 // Share of the allocations from the first survivor to the last that survived, 0 to 1. Near 1: nothing else was allocated in
 // between, so they were made in one go, before whatever used them.
 double density(const Births&);

@@ -104,6 +104,7 @@ struct SiteEntry {
   const FindingSite* like;  // the largest of them
   const Site* site;         // null: no allocation site
   uint64_t bytes = 0, blocks = 0, allocations = 0, frees = 0;
+  size_t sites = 0;
 };
 
 std::string folded_text(const Heap& heap, const Stack& stack) {
@@ -121,6 +122,7 @@ std::vector<SiteEntry> entries(const Heap& heap, const Finding& finding) {
     const auto [at, is_new] = known.try_emplace({folded_text(heap, of.stack), of.category, site != nullptr ? site->api : ""}, list.size());
     if (is_new) list.push_back({&of, site});
     SiteEntry& entry = list[at->second];
+    ++entry.sites;
     entry.bytes += of.bytes, entry.blocks += of.blocks, entry.allocations += of.allocations;
     entry.frees += site != nullptr ? frees_while_working(*site) : of.frees;
   }
@@ -134,7 +136,8 @@ std::string entry_text(const SiteEntry& entry) {
   std::vector<std::string> parts;
   if (entry.bytes != 0 || entry.blocks != 0) {
     const std::string count = count_text(entry.blocks, handle ? noun_of(site->kind) : "block");
-    parts.push_back(handle ? count : fmt::format("{} in {}", size_text(static_cast<double>(entry.bytes)), count));
+    const std::string at = entry.sites > 1 ? " at " + count_text(entry.sites, "site") : "";
+    parts.push_back(handle ? count : fmt::format("{} in {}{}", size_text(static_cast<double>(entry.bytes)), count, at));
   }
   const std::string& category = entry.like->category;
   if (!category.empty() && category != "other") parts.push_back(printable(category));
@@ -160,9 +163,10 @@ void write_sites(TextContext& context, const Heap& heap, const Finding& finding)
   }
   if (shown == list.size()) return;
   uint64_t rest = 0;
-  for (size_t i = shown; i < list.size(); ++i) rest += list[i].bytes;
+  size_t sites = 0;
+  for (size_t i = shown; i < list.size(); ++i) rest += list[i].bytes, sites += list[i].sites;
   context.page.line("    " + context.page.styled(Style::kDim, fmt::format("and {} with {}, in --format json",
-                                                                          count_text(list.size() - shown, "more site"),
+                                                                          count_text(sites, "more site"),
                                                                           size_text(static_cast<double>(rest)))));
 }
 

@@ -72,7 +72,10 @@ void write_ledger_row(Page& page, const LedgerRow& row) {
   write_heading(page, "Memory of this process on " + device);
   write_amount(page, "live", row.live_bytes, live_text(row));
   if (row.cached_bytes != 0) write_amount(page, "cached", row.cached_bytes, "held by PyTorch's allocator for its next tensors");
-  if (row.cached_bytes != 0) write_amount(page, "used", row.used_bytes, "live and cached");
+  if (row.context_bytes != 0) write_amount(page, "context", row.context_bytes, "the CUDA context, loaded code, what the driver keeps");
+  if (row.unattributed_bytes != 0) write_amount(page, "other", row.unattributed_bytes, "taken since, without an allocation");
+  if (row.is_measured) write_amount(page, "used", row.used_bytes, "as nvidia-smi showed it last");
+  else if (row.cached_bytes != 0) write_amount(page, "used", row.used_bytes, "live and cached");
   if (row.imported_bytes != 0) write_amount(page, "imported", row.imported_bytes, "of other processes, mapped here: not this process's");
   write_amount(page, "peak", row.peak_bytes, peak_text(row));
   std::string calls = fmt::format("{}, {}", count_text(row.allocations, "allocation"), count_text(row.frees, "free"));
@@ -230,7 +233,8 @@ void write_unseen(TextContext& context, const Heap& heap) {
   if (std::string names = unhooked_text(heap); !names.empty()) {
     item("what these functions make, which the program or a library of it has looked up: " + names);
   }
-  item("other processes' memory, CUDA contexts, and what lies between the blocks of a fragmented cache");
+  const bool is_measured = std::ranges::any_of(heap.spaces, [](const Space& space) { return !space.usage.rest.empty(); });
+  item(fmt::format("other processes' memory, {}and what lies between the blocks of a fragmented cache", is_measured ? "" : "CUDA contexts, "));
 }
 
 }  // namespace vramtrack

@@ -8,6 +8,7 @@
 
 #include "handles.h"
 #include "pool.h"
+#include "usage.h"
 
 namespace sim {
 namespace {
@@ -90,7 +91,7 @@ std::string bus_id(CUdevice device) {
 CUresult write_uuid(CUuuid* uuid, CUdevice device) {
   if (uuid == nullptr) return CUDA_ERROR_INVALID_VALUE;
   if (!valid_device(device)) return CUDA_ERROR_INVALID_DEVICE;
-  std::memcpy(uuid->bytes, "vramtrack sim  ", 15);
+  std::memcpy(uuid->bytes, kUuid, 15);
   uuid->bytes[15] = static_cast<char>(device);
   return CUDA_SUCCESS;
 }

@@ -71,6 +71,7 @@ class Registry {
   void remove_if(Predicate predicate) {
     std::erase_if(objects_, [&](const auto& entry) { return predicate(*entry.second); });
   }
+  size_t size() const { return objects_.size(); }
   template <class Visit>
   void for_each(Visit visit) {
     for (auto& entry : objects_) visit(*entry.second);
@@ -130,6 +131,9 @@ struct ContextStack {
 };
 extern thread_local ContextStack context_stack;
 
+// Tells the simulated NVML what this process uses by now. Does nothing unless it was asked for; see settings.h.
+void publish_usage();
+
 inline CUresult driver_usable() {
   Machine& m = machine();
   bool usable = m.initialised.load(std::memory_order_acquire) && !m.forked.load(std::memory_order_relaxed);  // see cuInit
@@ -142,7 +146,9 @@ CUresult driver_call(const char* name, Body&& body) {
   if (CUresult failure = requested_failure(name)) return failure;
   if (CUresult unusable = driver_usable()) return unusable;
   std::lock_guard guard(machine().lock);
-  return body();
+  const CUresult result = body();
+  if (settings().usage_directory != nullptr) publish_usage();
+  return result;
 }
 
 inline CUresult current_context(CUcontext& context) {

@@ -99,16 +99,23 @@ void read_rules(std::string_view text, Environment& environment) {
   environment.settings.any_failure_rule = !environment.rules.empty();
 }
 
+void read_bytes(const char* variable, size_t& to) {
+  const char* text = std::getenv(variable);
+  if (text == nullptr) return;
+  if (std::optional<size_t> value = parse_bytes(text)) to = *value;
+  else complain(variable, text);
+}
+
 void read_environment(Environment& environment) {
   if (const char* count = std::getenv("VRAMTRACK_SIM_DEVICES")) {
     std::optional<unsigned long> value = parse_number(count);
     if (value && *value <= 64) environment.settings.device_count = static_cast<int>(*value);
     else complain("VRAMTRACK_SIM_DEVICES", count);
   }
-  if (const char* bytes = std::getenv("VRAMTRACK_SIM_MEMORY")) {
-    if (std::optional<size_t> value = parse_bytes(bytes)) environment.settings.device_bytes = *value;
-    else complain("VRAMTRACK_SIM_MEMORY", bytes);
-  }
+  read_bytes("VRAMTRACK_SIM_MEMORY", environment.settings.device_bytes);
+  read_bytes("VRAMTRACK_SIM_CONTEXT", environment.settings.context_bytes);
+  read_bytes("VRAMTRACK_SIM_STREAM", environment.settings.stream_bytes);
+  environment.settings.usage_directory = std::getenv("VRAMTRACK_SIM_USAGE");
   if (const char* rules = std::getenv("VRAMTRACK_SIM_FAIL")) read_rules(rules, environment);
 }
 

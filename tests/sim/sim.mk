@@ -12,7 +12,7 @@ SIM_CUDART_FLAGS := -fno-exceptions -fno-rtti -fno-threadsafe-statics
 
 SIM_DRIVER_SOURCES := driver_array driver_capture driver_context driver_copy driver_device driver_error driver_graph \
   driver_host_memory driver_ipc driver_lookup driver_memory driver_module driver_per_thread driver_pool driver_stream driver_virtual \
-  machine memory range_allocator settings
+  machine memory range_allocator settings usage
 SIM_RUNTIME_SOURCES := runtime_array runtime_copy runtime_device runtime_driver runtime_error runtime_graph \
   runtime_ipc runtime_launch runtime_memory runtime_pool runtime_stream
 
@@ -20,9 +20,9 @@ SIM_DRIVER_OBJECTS := $(SIM_DRIVER_SOURCES:%=$(SIM_OUT)/obj/%.o)
 SIM_RUNTIME_OBJECTS := $(SIM_RUNTIME_SOURCES:%=$(SIM_OUT)/obj/%.o)
 
 .PHONY: sim
-sim: $(SIM_OUT)/libcuda.so $(SIM_OUT)/libcudart.so $(SIM_OUT)/libcudart_static.a
+sim: $(SIM_OUT)/libcuda.so $(SIM_OUT)/libnvidia-ml.so.1 $(SIM_OUT)/libcudart.so $(SIM_OUT)/libcudart_static.a
 
-$(SIM_DRIVER_OBJECTS): $(SIM_OUT)/obj/%.o: $(SIM_DIR)/%.cpp
+$(SIM_DRIVER_OBJECTS) $(SIM_OUT)/obj/nvml.o: $(SIM_OUT)/obj/%.o: $(SIM_DIR)/%.cpp
 	@mkdir -p $(@D)
 	$(Q)$(CXX) $(SIM_CXXFLAGS) -c $< -o $@
 
@@ -34,6 +34,9 @@ $(SIM_RUNTIME_OBJECTS): $(SIM_OUT)/obj/%.o: $(SIM_DIR)/%.cpp
 $(SIM_OUT)/libcuda.so.1: $(SIM_DRIVER_OBJECTS) $(SIM_DIR)/libcuda.map
 	$(Q)$(CXX) -shared -o $@ $(SIM_DRIVER_OBJECTS) -Wl,-soname,libcuda.so.1 -Wl,--version-script=$(SIM_DIR)/libcuda.map \
 	  -Wl,-z,defs -static-libstdc++ -static-libgcc -pthread
+
+$(SIM_OUT)/libnvidia-ml.so.1: $(SIM_OUT)/obj/nvml.o
+	$(Q)$(CXX) -shared -o $@ $< -Wl,-soname,libnvidia-ml.so.1 -Wl,-z,defs -static-libstdc++ -static-libgcc
 
 $(SIM_OUT)/libcudart.so.13: $(SIM_RUNTIME_OBJECTS) $(SIM_DIR)/libcudart.map
 	$(Q)$(CC) -shared -o $@ $(SIM_RUNTIME_OBJECTS) -Wl,-soname,libcudart.so.13 \

@@ -58,6 +58,7 @@ FAKE(cuMemGetAllocationPropertiesFromHandle, (CUmemAllocationProp * properties, 
      properties->location.id = 3;
      return CUDA_SUCCESS;)
 FAKE(cuDeviceGetName, (char* name, int, CUdevice), strcpy(name, "Fake"); return CUDA_SUCCESS;)
+FAKE(cuDeviceGetUuid_v2, (CUuuid*, CUdevice), return CUDA_ERROR_NOT_SUPPORTED;)
 FAKE(cuDeviceTotalMem_v2, (size_t * bytes, CUdevice), ANSWERS(bytes, 4096))
 FAKE(cuDevicePrimaryCtxGetState, (CUdevice, unsigned*, int* active), ANSWERS(active, fake_primary_active))
 FAKE(cuStreamGetCaptureInfo_v2,

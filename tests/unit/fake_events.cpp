@@ -98,9 +98,9 @@ PendingUnmap::PendingUnmap(uint64_t address, uint64_t size) { say("unmaps %lx si
 void PendingUnmap::finish(int result) { say("unmapped result %d\n", result), first_ = 0; }
 void driver_context_gone(int device, uint64_t context) { say("%s: gone device %d context %lx\n", api(), device, context); }
 bool device_described(int) { return device_told; }
-void describe_device(int device, const char* text, uint64_t total_bytes) {
+void describe_device(int device, const DeviceDescription& is) {
   device_told = true;
-  say("device %d is %s, %lu bytes\n", device, text, total_bytes);
+  say("device %d is %s, %lu bytes\n", device, is.name, is.total_bytes);
 }
 void memory_function_unhooked(const char* function) { say("unhooked %s\n", function); }
 

@@ -1,0 +1,25 @@
+// Adds to a capture that is being written what was measured of its process from outside: the memory the driver takes for it.
+#pragma once
+
+#include <sys/types.h>
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <string>
+
+#include "interpose/capture_format.h"
+
+namespace vramtrack {
+
+class UsageWriter {
+ public:
+  // One sample: `bytes` used by process `pid` on the device `uuid`. Nothing happens if the capture at `path` is not this process's,
+  // has no such device yet, or its program has begun to tear itself down.
+  void add(const std::string& path, pid_t pid, const std::array<uint8_t, 16>& uuid, uint64_t bytes);
+
+ private:
+  std::map<std::pair<std::string, uint64_t>, format::Usage> usage_;  // by file and the place of the space in it
+};
+
+}  // namespace vramtrack
