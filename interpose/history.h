@@ -16,6 +16,7 @@ namespace vramtrack {
 // made are a window as well, so that what it does from there on is still seen over time.
 inline void advance_clock(format::Space& space, format::Clock clock, uint32_t iterations) {
   constexpr uint64_t kLongestWindows = 8, kFewAllocations = 16;
+  constexpr uint64_t kLongIteration = 8192;  // allocations: the first one is hardly longer, and no measure yet
   if (clock == format::Clock::kAllocations) {
     space.windows = space.allocations;
     return;
@@ -29,7 +30,8 @@ inline void advance_clock(format::Space& space, format::Clock clock, uint32_t it
     space.windows += iterations - space.iterations_seen;
   } else {
     const uint64_t longest = space.longest_window > kFewAllocations ? space.longest_window : kFewAllocations;
-    if (space.allocations - space.window_begin <= kLongestWindows * longest) [[likely]] return;
+    const uint64_t most = space.longest_window ? kLongestWindows * longest : kLongIteration;
+    if (space.allocations - space.window_begin <= most) [[likely]] return;
     space.windows++;
     iterations = space.iterations_seen;
   }

@@ -82,7 +82,7 @@ Process read_process(const HeaderCopy& copy, Strings& strings) {
   process.has_torch = header.torch != format::TorchState::kAbsent;
   process.start_time = utc(header.start_realtime_ns - std::min<uint64_t>(header.start_realtime_ns, uint64_t{header.began_ms} * 1'000'000));
   process.recorded_from = seconds(header, 0);
-  process.end_time_known = header.end_time_ms != 0;
+  process.end_time_known = header.end_kind != format::EndKind::kUnknown;
   process.duration = seconds(header, std::max(header.end_time_ms, header.last_time_ms.load(std::memory_order_relaxed)));
   process.ended = ended(header);
   process.steps = header.steps.load(std::memory_order_relaxed);

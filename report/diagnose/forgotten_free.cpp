@@ -62,7 +62,8 @@ bool are_made_for_the_run(const Examination& exam, std::span<const SiteIndex> si
 bool is_outgrown(const Site& site) {
   const double span = static_cast<double>(site.last_serial - site.first_serial + 1);
   const bool in_one_go = static_cast<double>(site.allocations) > kBackToBack * span;
-  return site.allocations >= (in_one_go ? kManyBackToBack : kFewestOutgrown) && site.new_max_sizes == site.allocations &&
+  const bool only_last_freed = site.frees == 1 && !site.survivors.empty() && site.survivors.back().serial < site.last_serial;
+  return site.allocations >= (in_one_go && !only_last_freed ? kManyBackToBack : kFewestOutgrown) && site.new_max_sizes == site.allocations &&
          site.live_blocks >= 0.9 * site.allocations;
 }
 

@@ -18,6 +18,7 @@ namespace {
 
 constexpr uint64_t kFewestHandles = 16;
 constexpr uint64_t kManyBackToBack = 1000;  // more than anybody makes in advance
+constexpr uint64_t kManyStreams = 200;      // a device runs 128 side by side
 constexpr uint64_t kManyAllAlong = 64;      // made one by one through the whole run
 constexpr uint64_t kSureHandles = 50;
 
@@ -46,7 +47,8 @@ bool are_made_for_the_run(const Examination& exam, const Group& group) {
   const bool in_one_go = density_of(exam, span) > kBackToBack;
   if (std::ranges::any_of(group, [&](const Site* site) { return is_used_for_a_while(exam.heap, *site, in_one_go); })) return true;
   const bool all_along = std::ranges::any_of(group, [&](const Site* site) { return is_made_all_along(exam.heap, *site); });
-  return in_one_go && count_of(group) < (all_along ? kManyAllAlong : kManyBackToBack);
+  const uint64_t many = group.front()->kind == Kind::kStream ? kManyStreams : kManyBackToBack;
+  return in_one_go && count_of(group) < (all_along ? kManyAllAlong : many);
 }
 
 std::string_view destroyer(Kind kind) {

@@ -27,7 +27,7 @@ Finding never_freed(Examination& exam, std::vector<Share> shares) {
   finding.evidence = {"the driver takes it back with the process"};
   if (!one_of_each) {
     finding.evidence = {fmt::format("at {}: {}, {}", place, count_text(first.allocations, "allocation"), count_text(first.frees, "free")),
-                        "it did not go on growing to the end, and the driver takes it back with the process"};
+                        "no steady growth over the run was seen, and the driver takes it back with the process"};
   }
   finding.advice = one_of_each
                        ? "Nothing to fix, unless this code is a library that is unloaded or an object that a longer program makes again."

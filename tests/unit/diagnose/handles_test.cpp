@@ -96,6 +96,12 @@ TEST(handles, thousands_that_nothing_else_follows_are_a_leak) {
   EXPECT_EQ(said(program.end()), "handle-leak/leak");
 }
 
+TEST(handles, more_streams_than_a_device_can_run_are_a_leak) {
+  Program program;
+  for (int i = 0; i < 500; ++i) program.keep(program.made_at(5, Kind::kStream), 1);
+  EXPECT_EQ(said(program.end()), "handle-leak/leak");
+}
+
 TEST(handles, what_is_destroyed_each_time_is_nothing) {
   Program program;
   for (int i = 0; i < 500; ++i) program.pass(program.made_at(5, Kind::kStream), 1);

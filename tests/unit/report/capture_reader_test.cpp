@@ -332,6 +332,7 @@ TEST(CaptureReader, times_count_from_the_start_of_the_process) {
   EXPECT_EQ(heap.process.duration, 3.5);
   EXPECT_FALSE(heap.process.end_time_known);
   capture.header()->end_time_ms = 4000;
+  capture.header()->end_kind = format::EndKind::kExit;
   heap = read_ok(capture.bytes());
   EXPECT_EQ(heap.process.duration, 5.5);
   EXPECT_TRUE(heap.process.end_time_known);

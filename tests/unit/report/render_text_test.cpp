@@ -93,7 +93,7 @@ TEST(RenderText, sites_that_read_alike_are_one_entry) {
   other.stack = {0, 0, 1, 2};  // one more frame of torch
   process.heap.sites.push_back(other);
   process.findings[0].sites.push_back({2, {0, 1, 2}, 1 << 20, 312, 312, 0, "activation"});
-  EXPECT_TRUE(has(rendered(process), "2.0 MiB in 624 blocks, activation, 624 allocated, none freed"));
+  EXPECT_TRUE(has(rendered(process), "2.0 MiB in 624 blocks at 2 sites, activation, 624 allocated, none freed"));
 }
 
 TEST(RenderText, code_without_names_is_an_address_in_its_module) {
