@@ -2,6 +2,8 @@
 // reachable": things of the whole run, most often; but a leak that ended before the program did looks the same.
 #include <fmt/format.h>
 
+#include <set>
+
 #include "report/diagnose/families.h"
 #include "report/diagnose/wording.h"
 
@@ -21,8 +23,10 @@ Finding never_freed(Examination& exam, std::vector<Share> shares) {
   finding.bytes_per_step = 0;
   const FindingSite& first = finding.sites.front();
   const std::string place = place_among_others(exam.heap, first.stack);
+  std::set<std::string> places;
+  for (const FindingSite& site : finding.sites) places.insert(place_among_others(exam.heap, site.stack));
   finding.title = fmt::format("{} allocated at {}{} was never freed", size_text(finding.bytes), place,
-                              finding.sites.size() < 2 ? "" : " and " + count_text(finding.sites.size() - 1, "other place"));
+                              places.size() < 2 ? "" : " and " + count_text(places.size() - 1, "other place"));
   const bool one_of_each = finding.blocks == finding.sites.size();
   finding.evidence = {"the driver takes it back with the process"};
   if (!one_of_each) {

@@ -18,6 +18,7 @@ namespace {
 
 constexpr size_t kSureIterations = 20;    // that all kept something
 constexpr uint64_t kManyScalars = 100;    // fewer are not even worth an info
+constexpr double kMatters = 0.05;          // of the peak
 constexpr double kMostIterations = 0.8;
 constexpr double kGradientsOfAGraph = 0.2;  // share of what is kept
 
@@ -161,10 +162,10 @@ Finding retained_results(Examination& exam, std::span<const SiteIndex> tensors) 
   if (frees_others_there(exam.heap, first)) {
     finding.evidence.push_back("the intermediates of the same computations were freed: only what came out of them is held");
   }
-  if (let_go) finding.evidence.push_back("all of it went at the program's end, as the variables of a function go when it returns");
+  if (let_go) finding.evidence.push_back("all of it went at the program's end, with what held it");
   const std::string move_away = on_host ? "R" : fmt::format("Move what is collected off the device (`{}.cpu()`), r", detach);
-  finding.advice = fmt::format("{}educe it at once (`.item()`, a running mean), or let go of the list or attribute that holds what {} "
-                               "makes.", move_away, place);
+  finding.advice = fmt::format("{}educe it at once (`.item()`, a running mean), or keep the last ones only: give the list or "
+                               "attribute that holds what {} makes a bound.", move_away, place);
   return finding;
 }
 
@@ -187,8 +188,9 @@ Finding growing_concatenation(Examination& exam, std::span<const SiteIndex> site
 Finding kept_scalars(Examination& exam, std::span<const SiteIndex> scalars) {
   Finding finding = make_finding(exam, "retained-results", Severity::kInfo, Confidence::kMedium, shares_held(exam, scalars));
   const std::string place = place_text(exam.heap, finding.sites.front().stack);
-  finding.title = fmt::format("{} of a few numbers made at {} are kept: {}, too small to matter", count_text(finding.blocks, "tensor"),
-                              place, size_text(finding.bytes));
+  const bool matters = static_cast<double>(finding.bytes) >= kMatters * static_cast<double>(exam.heap.spaces[finding.space].peak_bytes);
+  finding.title = fmt::format("{} of a few numbers made at {} are kept: {}{}", count_text(finding.blocks, "tensor"), place,
+                              size_text(finding.bytes), matters ? "" : ", too small to matter");
   finding.evidence = {rate_text(exam.heap, finding)};
   finding.advice = "Keep numbers (`.item()`, `.tolist()`) instead of tensors.";
   return finding;

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 
 #include "report/categories.h"
 #include "report/diagnose/families.h"
@@ -33,9 +34,23 @@ double left_behind_per_step(const Site& site) {
   return per_step >= kNearlyEveryStep && meet ? std::round(per_step) : 0;
 }
 
-bool is_made_in_forward(const Heap& heap, const Site& site) {
+// What a function makes beside the forward pass it calls (a loss, a slice of the outputs) is left over with it. Alone, what is replaced
+// each step is state: averaged weights, a running statistic.
+bool is_left_over(const Heap& heap, const Site& site, const std::set<std::string>& forward_functions) {
   const Phase when = phase(heap, site.stack);
-  return when == Phase::kForward || (when == Phase::kUnknown && category(heap, site) != "input");
+  if (when == Phase::kForward) return true;
+  return when == Phase::kUnknown && category(heap, site) != "input" && forward_functions.contains(function_key(heap, site));
+}
+
+// The functions whose forward passes leave something behind.
+std::set<std::string> functions_that_leave_outputs(const Examination& exam, int space) {
+  std::set<std::string> functions;
+  for (SiteIndex i = 0; i < exam.heap.sites.size(); ++i) {
+    const Site& site = exam.heap.sites[i];
+    const bool forward = !exam.explained[i] && site.space == space && phase(exam.heap, site.stack) == Phase::kForward;
+    if (forward && left_behind_per_step(site) != 0) functions.insert(function_key(exam.heap, site));
+  }
+  return functions;
 }
 
 bool peak_holds_both(const Heap& heap, const Finding& finding) {
@@ -66,11 +81,12 @@ std::vector<Finding> find_stale_intermediates(Examination& exam) {
   std::vector<Finding> found;
   for (int space = 0; space < static_cast<int>(exam.heap.spaces.size()); ++space) {
     if (exam.heap.spaces[space].layer != Layer::kPytorch) continue;
+    const std::set<std::string> functions = functions_that_leave_outputs(exam, space);
     std::vector<Share> shares;
     double bytes = 0;
     for (SiteIndex i = 0; i < exam.heap.sites.size(); ++i) {
       const Site& site = exam.heap.sites[i];
-      if (exam.explained[i] || site.space != space || !is_made_in_forward(exam.heap, site)) continue;
+      if (exam.explained[i] || site.space != space || !is_left_over(exam.heap, site, functions)) continue;
       const double blocks = left_behind_per_step(site);
       if (blocks == 0) continue;
       shares.push_back({i, static_cast<uint64_t>(blocks * average_size(site)), static_cast<uint64_t>(blocks)});

@@ -63,10 +63,11 @@ bool is_quiet_child(std::span<const ReportedProcess> processes, const ReportedPr
     return other.heap.process.pid == it.ppid && other.heap.process.host == it.host;
   });
   const bool is_complete = it.lost_events == 0 && it.stop_reason.empty() && process.heap.damage.empty();
-  return is_child && is_complete && process.findings.empty() && process.suppressed == 0 && it.ended != "running";
+  const bool only_notes = std::ranges::all_of(process.findings, [](const Finding& finding) { return finding.severity == Severity::kInfo; });
+  return is_child && is_complete && only_notes && process.suppressed == 0 && it.ended != "running";
 }
 
-// "Also recorded, and nothing found in them: 6 child processes (pid 71, 72, ...), of at most 16.5 KiB each"
+// "Also recorded, and no leak or waste found: 6 child processes (pid 71, 72, ...), of at most 16.5 KiB each"
 void write_quiet_children(TextContext& context, std::span<const ReportedProcess* const> quiet) {
   constexpr size_t kMostPids = 8;
   uint64_t peak = 0;
@@ -77,7 +78,7 @@ void write_quiet_children(TextContext& context, std::span<const ReportedProcess*
   }
   if (quiet.size() > kMostPids) pids += ", ...";
   context.page.blank();
-  context.page.paragraph("", fmt::format("Also recorded, and nothing found: {} (pid {}), {}{} at the peak",
+  context.page.paragraph("", fmt::format("Also recorded, and no leak or waste found: {} (pid {}), {}{} at the peak",
                                          quiet.size() == 1 ? "a child process" : fmt::format("{} child processes", quiet.size()), pids,
                                          quiet.size() == 1 ? "" : "at most ", size_text(static_cast<double>(peak))));
 }

@@ -59,6 +59,7 @@ std::string peak_text(const LedgerRow& row) {
 // A program that frees all on its way out held it all the same.
 std::string live_text(const LedgerRow& row) {
   if (row.live_bytes == 0) return {};
+  if (row.let_go && row.exit_bytes == 0) return fmt::format("in {} at its last allocation, let go after it", count_text(row.live_blocks, "block"));
   std::string text = fmt::format("in {} at the end", count_text(row.live_blocks, "block"));
   if (row.exit_bytes == 0) return text + " of its work, freed on its way out";
   if (row.exit_bytes == row.live_bytes) return text;

@@ -15,7 +15,7 @@ RULES = [
     ("interpose/native_stack*", r"cuda|report/", ""),
     ("interpose/*", r"\"report/|\"tools/", ""),
     ("report/**/*", r"<cuda|\"interpose/(?!capture_format)|\"tools/", ""),
-    ("report/**/*", r"capture_format\.h", r"report/(capture_reader|process_status).*"),
+    ("report/**/*", r"capture_format\.h", r"report/(capture_reader|process_status|usage_writer).*"),
     ("report/*", r"\"report/(diagnose|render)/", r"report/diagnose/suppressions.*"),
     ("report/diagnose/*", r"\"report/render/", ""),
     ("tools/*", r"<cuda|\"interpose/", ""),

@@ -170,6 +170,20 @@ TEST(models, outputs_that_go_when_the_function_of_the_step_returns_are_not_stale
   EXPECT_EQ(said(story.end()), "");
 }
 
+TEST(models, averaged_weights_that_are_replaced_each_step_are_state) {
+  Story story;
+  Model model(story, in_loop(story));
+  Story::BlockId average = 0;
+  for (int i = 0; i < 60; ++i) {
+    story.pass(story.in_forward(story.line("train.py", 8, "train_step"), "addmm"), 8 * kMiB);
+    story.step();
+    const Story::BlockId next = story.alloc(story.at(story.line("ema.py", 11, "update"), "add"), 8 * kMiB);
+    if (average != 0) story.free(average);
+    average = next;
+  }
+  EXPECT_EQ(said(story.end(), "warm-up"), "");
+}
+
 TEST(models, outputs_freed_within_their_step_are_not_stale) {
   Story story;
   Model model(story, in_loop(story));

@@ -79,7 +79,7 @@ TEST(RenderText, children_with_nothing_found_are_one_line) {
     processes[i].heap.process.ppid = 4242;
   }
   const std::string text = render_text(processes, {});
-  EXPECT_TRUE(has(text, "Also recorded, and nothing found: 2 child processes (pid 5001, 5002), at most 1.0 MiB")) << text;
+  EXPECT_TRUE(has(text, "Also recorded, and no leak or waste found: 2 child processes (pid 5001, 5002), at most 1.0 MiB")) << text;
   EXPECT_FALSE(has(text, "pid 5001,  "));
   EXPECT_EQ(text.find("vramtrack  python"), text.rfind("vramtrack  python"));
   processes[2].heap.damage = {"blocks: 3 of 9 records lie outside the file"};  // now there is something to say of it
