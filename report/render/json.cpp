@@ -153,6 +153,26 @@ std::vector<const Site*> listed_sites(const Heap& heap, const JsonOptions& optio
   return sites;
 }
 
+// Where handles were made, those of which most are left first.
+Json handle_sites_json(const Heap& heap, size_t top) {
+  std::vector<const Site*> sites;
+  for (const Site& site : heap.handles.sites) sites.push_back(&site);
+  std::ranges::stable_sort(sites, std::ranges::greater(), &Site::end_blocks);
+  if (sites.size() > top) sites.resize(top);
+  Json json = Json::array();
+  for (const Site* site : sites) {
+    json.push_back({{"device", device_name(heap.handles.spaces[site->space])},
+                    {"kind", to_string(site->kind)},
+                    {"api", site->api},
+                    {"live", site->end_blocks},
+                    {"made", site->allocations},
+                    {"destroyed", site->frees},
+                    {"user_line", user_line_json(heap, site->stack)},
+                    {"stack", stack_json(heap, site->stack)}});
+  }
+  return json;
+}
+
 Json timeline_json(const Heap& heap) {
   Json json = Json::array();
   for (const Space& space : heap.spaces) {
@@ -245,6 +265,7 @@ Json process_json(const ReportedProcess& reported, const JsonOptions& options) {
   for (const HandleRow& row : handle_counts(heap)) {
     json["handles"].push_back({{"device", row.device}, {"kind", to_string(row.kind)}, {"live", row.live}, {"made", row.made}});
   }
+  json["handle_sites"] = handle_sites_json(heap, options.top);
   json["findings"] = Json::array();
   for (const Finding& finding : reported.findings) {
     if (is_selected(options.selection, heap, finding)) json["findings"].push_back(finding_json(heap, finding));

@@ -47,6 +47,20 @@ TEST(RenderJson, inlined_functions_are_frames_of_their_own_innermost_first) {
   EXPECT_EQ(stack[2]["line"], 31);
 }
 
+TEST(RenderJson, places_of_handles_are_told) {
+  ReportedProcess process = test::leaking_process();
+  Site stream = process.heap.sites[0];
+  stream.kind = Kind::kStream;
+  stream.allocations = 5, stream.frees = 2, stream.end_blocks = 3;
+  process.heap.handles.spaces = {process.heap.spaces[0]};
+  process.heap.handles.sites = {stream};
+  const auto sites = nlohmann::json::parse(render_json(std::span(&process, 1), {}))["processes"][0]["handle_sites"];
+  ASSERT_EQ(sites.size(), 1u);
+  EXPECT_EQ(sites[0]["kind"], "stream");
+  EXPECT_EQ(sites[0]["live"], 3);
+  EXPECT_EQ(sites[0]["user_line"]["line"], 31);
+}
+
 TEST(RenderJson, rates_are_whole_bytes) {
   EXPECT_EQ(rendered(test::leaking_process())["processes"][0]["findings"][0]["bytes_per_step"], 3361);
 }
