@@ -64,7 +64,7 @@ enum class Kind : uint8_t {
   kRegistered,     // cuMemHostRegister: the program's own memory, page-locked
   kCpu,            // a framework's block in pageable host memory
   kGraphMemory,    // an allocation node of a graph that was launched
-  // Known by the number of a piece of shared memory, see shared_memory.h.
+  // Known by the number of a piece of counted memory, see counted_memory.h.
   kPhysical,       // cuMemCreate, cuMemImportFromShareableHandle: physical memory, mapped or not
   kIpc,            // cuIpcOpenMemHandle
   // Handles. The address is the handle.

@@ -89,9 +89,9 @@ CUresult told_handle(format::Kind kind, CUresult result, uint64_t handle) {
   return result;
 }
 
-void tell_physical_memory(const SharedMemoryReport& memory) {
+void tell_counted_memory(const CountedMemoryReport& memory) {
   if (!recording_wanted()) return;
-  shared_memory_made(memory);
+  counted_memory_made(memory);
   if (memory.device >= 0 && !device_described(memory.device)) describe(memory.device);
 }
 
@@ -104,7 +104,7 @@ void tell_imported_memory(CUmemGenericAllocationHandle handle) {
     VRAMTRACK_REAL(cuMemGetAllocationPropertiesFromHandle)(&properties, handle);
   }
   const bool on_device = properties.location.type == CU_MEM_LOCATION_TYPE_DEVICE;
-  tell_physical_memory({format::Kind::kPhysical, on_device ? properties.location.id : current_device(), handle, 0, 0, true});
+  tell_counted_memory({format::Kind::kPhysical, on_device ? properties.location.id : current_device(), handle, 0, 0, true});
 }
 
 void tell_opened_memory(CUdeviceptr address) {
@@ -115,7 +115,7 @@ void tell_opened_memory(CUdeviceptr address) {
     const OwnWork work;
     VRAMTRACK_REAL(cuMemGetAddressRange_v2)(&base, &size, address);
   }
-  tell_physical_memory({format::Kind::kIpc, current_device(), address, size, current_context(), true});
+  tell_counted_memory({format::Kind::kIpc, current_device(), address, size, current_context(), true});
 }
 
 void tell_refused(const RefusedAllocation& refused) {

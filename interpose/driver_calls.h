@@ -89,7 +89,7 @@ CUresult destroyed(format::Kind kind, Handle handle, Function real) {
 }
 
 // Of memory that handles refer to; sizes and devices that the call does not tell are asked for.
-void tell_physical_memory(const SharedMemoryReport&);
+void tell_counted_memory(const CountedMemoryReport&);
 void tell_imported_memory(CUmemGenericAllocationHandle);
 void tell_opened_memory(CUdeviceptr);
 void tell_refused(const RefusedAllocation&);

@@ -72,7 +72,7 @@ uint32_t kinds_of(FreeFamily family) {
 void notice_end_of_work(Recording& r) {
   if (r.file.header->work_ended_serial) return;
   const PythonInterpreter* python = surroundings().python.load(std::memory_order_acquire);
-  if (python && python_is_finalizing(*python)) record_work_ended(r.recorder, true, false);
+  if (python && python_is_finalizing(*python)) record_work_ended(r.recorder, WorkEnd::kInterpreterFinalizes);
 }
 
 // --- blocks and handles --------------------------------------------------------------------------------------------------
@@ -157,6 +157,7 @@ void driver_context_gone(int device, uint64_t context) {
   Recording* r = work.entered() ? present_recording() : nullptr;
   if (!r) return;
   const DroppedBlocks dropped = drop_context(r->recorder, device, context);
+  forget_pieces_of(r->opened, device, context);
   if (!dropped.bytes) return;
   IncidentReport report = {IncidentKind::kReset};
   report.space = dropped.space;

@@ -57,8 +57,8 @@ void graph_capture_failed(uint64_t graph);
 bool graphs_have_memory();                                     // false: no graph has a node that allocates or frees
 void graph_launched(uint64_t instance);
 
-// Memory that counted handles refer to: physical memory, and what another process shares. See shared_memory.h.
-struct SharedMemoryReport {
+// Memory that counted handles refer to: physical memory, and what another process shares. See counted_memory.h.
+struct CountedMemoryReport {
   format::Kind kind;   // kPhysical, kIpc
   int device;          // ordinal; -1 = host memory
   uint64_t handle;     // of kIpc: the address
@@ -66,7 +66,7 @@ struct SharedMemoryReport {
   uint64_t owner;      // context; 0 = it outlives contexts
   bool is_foreign;     // another process's memory
 };
-void shared_memory_made(const SharedMemoryReport&);  // or opened once more
+void counted_memory_made(const CountedMemoryReport&);  // or opened once more
 void physical_memory_retained(uint64_t address, uint64_t handle);
 void physical_memory_mapped(uint64_t address, uint64_t size, uint64_t handle);
 

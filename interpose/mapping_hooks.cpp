@@ -27,7 +27,7 @@ CUresult CUDAAPI cuMemCreate(CUmemGenericAllocationHandle* handle, size_t size, 
   const Call call("cuMemCreate", VRAMTRACK_CALL_SITE);
   const CUresult result = VRAMTRACK_REAL(cuMemCreate)(handle, size, properties, flags);
   const int device = device_of(properties);
-  if (result == CUDA_SUCCESS && handle) tell_physical_memory({Kind::kPhysical, device, *handle, size, 0, false});
+  if (result == CUDA_SUCCESS && handle) tell_counted_memory({Kind::kPhysical, device, *handle, size, 0, false});
   if (result != CUDA_SUCCESS) tell_refused({Kind::kPhysical, device, size, result, result == CUDA_ERROR_OUT_OF_MEMORY});
   return result;
 }

@@ -65,7 +65,8 @@ void at_exit(int status, void*) {
   OwnWork work;
   Recording* r = present_recording();
   if (!r) return;
-  record_work_ended(r->recorder, surroundings().python.load(std::memory_order_acquire) != nullptr, true);
+  const bool has_python = surroundings().python.load(std::memory_order_acquire) != nullptr;
+  record_work_ended(r->recorder, has_python ? WorkEnd::kPythonProcessExits : WorkEnd::kProcessExits);
   const uint64_t ns = monotonic_ns() - r->file.header->start_monotonic_ns;
   r->file.header->end_time_ms = static_cast<uint32_t>(ns / 1000000);
   r->file.header->end_code = status & 0xff;

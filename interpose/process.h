@@ -8,7 +8,7 @@
 #include "interpose/graph_memory.h"
 #include "interpose/interner_tables.h"
 #include "interpose/recorder.h"
-#include "interpose/shared_memory.h"
+#include "interpose/counted_memory.h"
 #include "interpose/stack.h"
 
 namespace vramtrack {
@@ -20,8 +20,8 @@ struct Recording {
   Recorder recorder;
   StackSources stacks;
   GraphMemory graphs;
-  SharedMemory physical;  // of cuMemCreate, by handle
-  SharedMemory opened;    // of other processes, by address
+  CountedMemory physical;  // of cuMemCreate, by handle
+  CountedMemory opened;    // of other processes, by address
   std::atomic<uint32_t> threads_in_backward;
   std::atomic<bool> native_steps;  // PyTorch announces steps: what its Python code does around them says nothing new
 };

@@ -94,6 +94,7 @@ struct Recorder {
   HashIndex incidents;
   uint32_t last_scan_ms;            // of the sites, for an incident
   std::atomic<bool> ended_early;    // work was taken to have ended, and went on
+  std::atomic<bool> exits;          // its end is the process's
 };
 
 void record_allocation(Recorder&, const Allocation&);
@@ -138,8 +139,12 @@ void name_space(Recorder&, const SpaceKey&, uint32_t name, uint64_t total_bytes,
 // A step begins.
 void record_step(Recorder&, format::StepSource);
 
-// From now on frees are the program tearing itself down: they are noted, but survivors stay in the table. `for_good`: the process exits. `objects_went_before`:
-// what was freed since the last allocation was already part of that, unless it is long ago.
-void record_work_ended(Recorder&, bool objects_went_before, bool for_good);
+// The program's work is over: from now on frees are its teardown. They are noted, but survivors stay in the table.
+enum class WorkEnd {
+  kInterpreterFinalizes,  // Python's; the process may yet go on without it, see resume_if_it_goes_on()
+  kPythonProcessExits,    // as above what was freed just before, since the last allocation, was part of it: the variables of main()
+  kProcessExits,
+};
+void record_work_ended(Recorder&, WorkEnd);
 
 }  // namespace vramtrack

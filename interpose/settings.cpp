@@ -36,6 +36,7 @@ void read_early_environment() {
   const sys::Fd file(sys::open("/proc/self/environ", O_RDONLY));
   for (size_t size = 0; file && size < kMaxEnvironment - 2;) {
     const int64_t n = sys::read(file.fd, text + size, kMaxEnvironment - 2 - size);
+    if (n < 0 && errno == EINTR) continue;
     if (n <= 0) break;
     size += static_cast<size_t>(n);
   }
@@ -69,6 +70,7 @@ uint64_t number(const char* name, int base, uint64_t fallback) {
 }
 
 void read_environment() {
+  early_environment = nullptr;  // a parent's, whose pages a child does not have
   settings_values.secure = getauxval(AT_SECURE) != 0;
   struct stat st;
   if (fstat(2, &st) == 0) {
@@ -87,6 +89,7 @@ void read_environment() {
   settings_values.native_depth = static_cast<uint32_t>(depth < 1 ? 1 : depth > kMaxNativeDepth ? kMaxNativeDepth : depth);
   settings_values.only_pid = static_cast<pid_t>(number("VRAMTRACK_ONLY_PID", 10, 0));
   unmap_private(early_environment, kMaxEnvironment);
+  early_environment = nullptr;
 }
 
 }  // namespace

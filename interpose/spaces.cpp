@@ -83,7 +83,7 @@ void record_step(Recorder& r, StepSource source) {
 void resume_if_it_goes_on(Recorder& r) {
   Header& header = *r.file->header;
   const uint64_t serial = header.serial.load(std::memory_order_relaxed), end = header.work_ended_serial;
-  if (!end || serial - end < kMostInTeardown) return;
+  if (!end || serial - end < kMostInTeardown || r.exits.load(std::memory_order_relaxed)) return;
   r.ended_early.store(true, std::memory_order_relaxed);
   header.work_ended_serial = 0;
   header.end_number = 0;
@@ -91,16 +91,17 @@ void resume_if_it_goes_on(Recorder& r) {
 
 constexpr uint32_t kLongestReturnMs = 1000;  // from the return of main() to the interpreter's teardown
 
-void record_work_ended(Recorder& r, bool objects_went_before, bool for_good) {
+void record_work_ended(Recorder& r, WorkEnd end) {
   Header& header = *r.file->header;
-  if (header.work_ended_serial || (r.ended_early.load(std::memory_order_relaxed) && !for_good)) return;
+  if (end == WorkEnd::kProcessExits || end == WorkEnd::kPythonProcessExits) r.exits.store(true, std::memory_order_relaxed);
+  if (header.work_ended_serial || (end == WorkEnd::kInterpreterFinalizes && r.ended_early.load(std::memory_order_relaxed))) return;
   const uint32_t last_event_ms = header.last_time_ms.load(std::memory_order_relaxed);
   const Moment at = now(r);
-  if (at.time_ms - last_event_ms > kLongestReturnMs) objects_went_before = false;  // it went on without them
+  const bool went_on_without_them = at.time_ms - last_event_ms > kLongestReturnMs;
   header.work_ended_time_ms = at.time_ms;
   header.work_ended_step = at.step;
   const uint64_t serial = header.serial.load(std::memory_order_relaxed);
-  header.end_number = objects_went_before ? serial : kAfterWork;
+  header.end_number = end == WorkEnd::kProcessExits || went_on_without_them ? kAfterWork : serial;
   header.work_ended_serial = serial;
 }
 

@@ -28,7 +28,8 @@ struct LedgerRow {
   uint32_t peak_step = 0;
   uint64_t allocations = 0, frees = 0, failed_allocations = 0;  // calls, over all layers
   uint64_t imported_bytes = 0;  // of other processes, mapped here: not in the others
-  // Of what is used, but in no block: what was there when first measured (the context, loaded code), and what came since.
+  // Of what is used, but in no block: the least that was measured (the context, loaded code), and what was above
+  // that at last.
   uint64_t context_bytes = 0, unattributed_bytes = 0;
   uint64_t fragmented_bytes = 0;  // not measured yet, always 0; a field of the report's schema
 };

@@ -44,24 +44,30 @@ int bad_usage(const CLI::App& app, const std::string& what) {
 int main(int argc, char** argv) {
   CLI::App app("Finds what leaks or wastes GPU memory, in unmodified programs.\n\n"
                "  vramtrack run python train.py     run it; the report follows when it ends\n"
-               "  vramtrack report python.4242.vtrk read the capture again",
+               "  vramtrack report python.4242.vtrk read the capture again\n"
+               "  vramtrack doctor                  can programs be traced here?",
                "vramtrack");
   RunOptions run;
   ReportCommandOptions report;
+  DoctorOptions doctor;
   app.set_version_flag("--version", std::string("vramtrack ") + kVersion);
   app.require_subcommand(1);
   CLI::App* run_app = app.add_subcommand("run", "run a program, record its GPU memory, report when it ends");
   CLI::App* report_app = app.add_subcommand("report", "report what captures hold");
-  set_usage(app, "run|report [OPTIONS] ...");
+  CLI::App* doctor_app = app.add_subcommand("doctor", "say what can be traced on this machine, and what not");
+  set_usage(app, "run|report|doctor [OPTIONS] ...");
   set_usage(*run_app, "run [OPTIONS] [--] PROGRAM [ARGS...]");
   set_usage(*report_app, "report [OPTIONS] CAPTURE...");
   add_run_options(*run_app, run);
+  set_usage(*doctor_app, "doctor [PROGRAM]");
   add_report_options(*report_app, report);
+  add_doctor_options(*doctor_app, doctor);
 
   std::vector<std::string> arguments(argv + 1, argv + argc);
   if (arguments.empty()) arguments = {"--help"};
   const std::string& first = arguments[0];
-  if (!first.starts_with('-') && first != run_app->get_name() && first != report_app->get_name()) {
+  const bool is_command = std::ranges::any_of(app.get_subcommands({}), [&](const CLI::App* one) { return one->get_name() == first; });
+  if (!first.starts_with('-') && !is_command) {
     return bad_usage(app, fmt::format("{} is no command; `vramtrack run {}` runs a program", first, first));
   }
   if (first == "run") run.command = split_command(*run_app, arguments);
@@ -74,6 +80,7 @@ int main(int argc, char** argv) {
     return bad_usage(app, error.what());
   }
   if (report_app->parsed()) return report_command(report);
+  if (doctor_app->parsed()) return doctor_command(doctor);
   if (run.command.empty()) return bad_usage(app, "which program shall run?");
   return run_command(run);
 }

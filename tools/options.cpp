@@ -128,6 +128,10 @@ void add_report_options(CLI::App& app, ReportCommandOptions& options) {
   add_machine_options(app, options.report);
 }
 
+void add_doctor_options(CLI::App& app, DoctorOptions& options) {
+  app.add_option("PROGRAM", options.program, "can it be traced as well?")->option_text(" ");
+}
+
 size_t program_position(const CLI::App& run, const std::vector<std::string>& arguments) {
   size_t i = 0;
   while (i < arguments.size()) {

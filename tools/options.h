@@ -45,8 +45,13 @@ struct ReportCommandOptions {
   ReportOptions report;
 };
 
+struct DoctorOptions {
+  std::string program;  // "" = none: the machine alone
+};
+
 void add_run_options(CLI::App&, RunOptions&);
 void add_report_options(CLI::App&, ReportCommandOptions&);
+void add_doctor_options(CLI::App&, DoctorOptions&);
 
 // Where PROGRAM stands among the arguments of `run`: what follows is PROGRAM's, also what looks like an option of ours.
 size_t program_position(const CLI::App& run, const std::vector<std::string>& arguments);

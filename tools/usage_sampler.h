@@ -10,7 +10,9 @@ namespace vramtrack {
 
 class UsageSampler {
  public:
-  // `manifest` is the file that names the captures of the run. Starts a thread, unless there is nothing to measure with.
+  // `manifest` is the file that names the captures of the run. Starts a thread, which ends by itself if there is nothing to measure
+  // with. To be made before the run's process is forked: the thread touches nothing that a forked child needs (it sleeps first, and
+  // later reads files), and malloc's own locks are safe across a fork.
   explicit UsageSampler(std::string manifest);
   ~UsageSampler();
   UsageSampler(const UsageSampler&) = delete;

@@ -25,40 +25,43 @@ Curve curve_of(const Usage& usage) {
   return curve;
 }
 
-// "250 streams made at app.cpp:12 in serve()", of the handles whose number rises as well.
-std::vector<std::string> rising_handles(const Examination& exam) {
+// "250 streams made at app.cpp:12 in serve()", of the device's handles whose number rises as well.
+std::vector<std::string> rising_handles(const Examination& exam, int device) {
   std::vector<std::string> texts;
-  const std::vector<Site>& handles = exam.heap.handles.sites;
-  for (size_t i = 0; i < handles.size(); ++i) {
-    if (exam.growth_of_handles[i].shape != Shape::kRising) continue;
-    texts.push_back(fmt::format("{} made at {}", count_text(handles[i].end_blocks, noun_of(handles[i].kind)), place_text(exam.heap, handles[i].stack)));
+  const Handles& handles = exam.heap.handles;
+  for (size_t i = 0; i < handles.sites.size(); ++i) {
+    const Site& site = handles.sites[i];
+    if (exam.growth_of_handles[i].shape != Shape::kRising || handles.spaces[site.space].device != device) continue;
+    texts.push_back(fmt::format("{} made at {}", count_text(site.end_blocks, noun_of(site.kind)), place_text(exam.heap, site.stack)));
   }
   return texts;
 }
 
+void name_cause(const std::vector<std::string>& handles, const std::string& amount, Finding& finding) {
+  if (handles.empty()) {
+    finding.title = amount + " were taken for this process without an allocation, and it goes on";
+    finding.evidence.push_back("no handles that are recorded rise with it");
+    finding.advice = "Look at what is loaded or created again and again: modules, kernels compiled at run time, library handles, local memory "
+                     "of kernels with deep recursion.";
+  } else {
+    finding.title = fmt::format("{} came without an allocation, as {} pile up", amount, handles.front());
+    finding.evidence.push_back(fmt::format("with it rise {}", fmt::join(handles, ", ")));
+    finding.advice = "Destroy what is made again and again, or make it once and use it again; see the handles above.";
+  }
+}
+
 Finding unattributed_growth(const Examination& exam, int space, const Growth& growth) {
-  const Usage& usage = exam.heap.spaces[space].usage;
+  const Space& device = exam.heap.spaces[space];
+  const std::vector<UsagePoint>& rest = device.usage.rest;
   Finding finding;
   finding.id = "unattributed-growth";
   finding.severity = Severity::kLeak;
   finding.confidence = Confidence::kMedium;
   finding.space = space;
   finding.bytes = static_cast<uint64_t>(growth.bytes);
-  finding.title = fmt::format("{} on {} were taken for this process without an allocation, and it goes on", size_text(growth.bytes),
-                              device_name(exam.heap.spaces[space]));
-  finding.evidence = {fmt::format("what no block explains rose from {} to {} in {:.0f} s", size_text(static_cast<double>(usage.rest.front().rest)),
-                                  size_text(static_cast<double>(usage.rest.back().rest)), usage.rest.back().time - usage.rest.front().time)};
-  const std::vector<std::string> handles = rising_handles(exam);
-  if (!handles.empty()) finding.title = fmt::format("{} on {} came without an allocation, as {} pile up", size_text(growth.bytes),
-                                                    device_name(exam.heap.spaces[space]), handles.front());
-  if (handles.empty()) {
-    finding.evidence.push_back("no handles that are recorded rise with it");
-    finding.advice = "Look at what is loaded or created again and again: modules, kernels compiled at run time, library handles, local memory "
-                     "of kernels with deep recursion.";
-  } else {
-    finding.evidence.push_back(fmt::format("with it rise {}", fmt::join(handles, ", ")));
-    finding.advice = "Destroy what is made again and again, or make it once and use it again; see the handles above.";
-  }
+  finding.evidence = {fmt::format("what no block explains rose from {} to {} in {:.0f} s", size_text(static_cast<double>(rest.front().rest)),
+                                  size_text(static_cast<double>(rest.back().rest)), rest.back().time - rest.front().time)};
+  name_cause(rising_handles(exam, device.device), fmt::format("{} on {}", size_text(growth.bytes), device_name(device)), finding);
   return finding;
 }
 

@@ -56,7 +56,8 @@ void write_process(TextContext& context, const ReportedProcess& process) {
   write_unseen(context, process.heap);
 }
 
-// Workers of a data loader and the like: processes that others of the report started, and about which there is nothing to say.
+// Workers of a data loader and the like: processes that others of the report started, with no leak and no waste. Their notes are not
+// worth a page; `--format json` has them.
 bool is_quiet_child(std::span<const ReportedProcess> processes, const ReportedProcess& process) {
   const Process& it = process.heap.process;
   const bool is_child = std::ranges::any_of(processes, [&](const ReportedProcess& other) {
@@ -67,7 +68,7 @@ bool is_quiet_child(std::span<const ReportedProcess> processes, const ReportedPr
   return is_child && is_complete && only_notes && process.suppressed == 0 && it.ended != "running";
 }
 
-// "Also recorded, and no leak or waste found: 6 child processes (pid 71, 72, ...), of at most 16.5 KiB each"
+// "Also recorded, and no leak or waste found: 6 child processes (pid 71, 72, ...), at most 16.5 KiB at the peak"
 void write_quiet_children(TextContext& context, std::span<const ReportedProcess* const> quiet) {
   constexpr size_t kMostPids = 8;
   uint64_t peak = 0;

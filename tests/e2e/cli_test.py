@@ -61,6 +61,21 @@ def test_values_that_make_no_sense_are_named():
     one_line(vramtrack("report", "--min-bytes=4k", "--top=3", "x.vtrk"), 2, "x.vtrk: cannot be opened")
 
 
+def test_doctor_says_what_can_be_traced():
+    done = vramtrack("doctor", "/usr/bin/env")
+    equal(done.returncode, 0, f"exit code, {done.stdout}")
+    lines = done.stdout.decode().splitlines()
+    assert any(line.startswith("ok    the CUDA driver: CUDA 13.0, 1 device") for line in lines), lines
+    assert "ok    /usr/bin/env: can be traced" in lines, lines
+    source = scratch() / "static.c"
+    source.write_text("int main() { return 0; }\n")
+    subprocess.run(["gcc", "-static", source, "-o", source.with_suffix("")], check=True)
+    done = vramtrack("doctor", source.with_suffix(""))
+    equal(done.returncode, 1, "exit code for a program that cannot be")
+    assert b"cannot be traced: it is statically linked" in done.stdout, done.stdout
+    equal(vramtrack("doctor", "no-such-program").returncode, 1, "exit code for none")
+
+
 def test_missing_program_is_127_and_not_executable_is_126():
     one_line(vramtrack("run", "no-such-program"), 127, "no-such-program")
     one_line(vramtrack("run", "/etc/passwd"), 126, "/etc/passwd")

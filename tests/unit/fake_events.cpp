@@ -86,7 +86,7 @@ PendingGraph::PendingGraph(uint64_t handle) : handle_(handle) {}
 void PendingGraph::finish(int) { handle_ = nodes_; }
 bool graphs_have_memory() { return false; }
 void graph_launched(uint64_t) {}
-void shared_memory_made(const SharedMemoryReport& memory) {
+void counted_memory_made(const CountedMemoryReport& memory) {
   say("%s: %s device %d handle %lx size %lu%s\n", api(), name(memory.kind), memory.device, memory.handle, memory.size,
       memory.is_foreign ? " foreign" : "");
 }

@@ -319,7 +319,7 @@ TEST(Recorder, what_teardown_frees_is_kept_as_a_survivor) {
   allocate(capture, 1, 128, 10);
   allocate(capture, 1, 192, 10);
   record_free(capture.recorder(), kGpu, 192);
-  record_work_ended(capture.recorder(), false, true);
+  record_work_ended(capture.recorder(), WorkEnd::kProcessExits);
   record_free(capture.recorder(), kGpu, 64);
   allocate(capture, 1, 256, 10);  // by the teardown itself: takes no survivor's record
   record_free(capture.recorder(), kGpu, 256);
@@ -337,7 +337,7 @@ TEST(Recorder, tensors_that_went_just_before_the_end_are_survivors_of_the_work) 
   record_free(capture.recorder(), kTorch, 64);  // while it works: the next allocation takes its record
   allocate(capture, 2, 4096, 10, kTorch);
   for (uint64_t i = 2; i <= 10; i++) record_free(capture.recorder(), kTorch, i * 64);  // main() returns
-  record_work_ended(capture.recorder(), true, true);
+  record_work_ended(capture.recorder(), WorkEnd::kPythonProcessExits);
   record_free(capture.recorder(), kTorch, 4096);
   const Site& site = capture.at<Site>(kSites, 1);
   EXPECT_EQ(site.live_bytes, 0u);
@@ -352,7 +352,7 @@ TEST(Recorder, what_is_freed_by_calls_just_before_the_end_is_gone) {
   allocate(capture, 1, 64, 10);
   allocate(capture, 1, 128, 10);
   record_free(capture.recorder(), kGpu, 64);
-  record_work_ended(capture.recorder(), true, true);
+  record_work_ended(capture.recorder(), WorkEnd::kPythonProcessExits);
   record_free(capture.recorder(), kGpu, 128);
   const Site& site = capture.at<Site>(kSites, 1);
   EXPECT_EQ(site.end_number, capture.header().end_number | kAfterWork);
@@ -362,13 +362,21 @@ TEST(Recorder, what_is_freed_by_calls_just_before_the_end_is_gone) {
 TEST(Recorder, work_that_goes_on_has_not_ended) {
   ScratchCapture capture;
   allocate(capture, 1, 64, 10);
-  record_work_ended(capture.recorder(), true, false);  // an embedded interpreter is done
+  record_work_ended(capture.recorder(), WorkEnd::kInterpreterFinalizes);  // an embedded interpreter is done
   for (uint64_t i = 2; i <= 200; i++) allocate(capture, 1, i * 64, 10);
   EXPECT_EQ(capture.header().work_ended_serial, 0u);
-  record_work_ended(capture.recorder(), true, false);  // it still says so
+  record_work_ended(capture.recorder(), WorkEnd::kInterpreterFinalizes);  // it still says so
   EXPECT_EQ(capture.header().work_ended_serial, 0u);
-  record_work_ended(capture.recorder(), true, true);
+  record_work_ended(capture.recorder(), WorkEnd::kPythonProcessExits);
   EXPECT_EQ(capture.header().work_ended_serial, 200u);
+}
+
+TEST(Recorder, an_exiting_process_does_not_go_on) {
+  ScratchCapture capture;
+  allocate(capture, 1, 64, 10);
+  record_work_ended(capture.recorder(), WorkEnd::kProcessExits);
+  for (uint64_t i = 2; i <= 200; i++) allocate(capture, 1, i * 64, 10);  // by exit handlers
+  EXPECT_EQ(capture.header().work_ended_serial, 1u);
 }
 
 TEST(Recorder, a_fall_that_ends_the_run_is_in_no_floor) {
@@ -377,7 +385,7 @@ TEST(Recorder, a_fall_that_ends_the_run_is_in_no_floor) {
   const Curve& curve = capture.at<Curve>(kCurves, 1);
   const float floor = curve.floor[curve.last_window];
   for (uint64_t i = 1; i <= 40; i++) record_free(capture.recorder(), kGpu, i * 64);
-  record_work_ended(capture.recorder(), true, true);
+  record_work_ended(capture.recorder(), WorkEnd::kPythonProcessExits);
   EXPECT_GE(curve.floor[curve.last_window], floor);
 }
 

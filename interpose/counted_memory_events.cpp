@@ -1,4 +1,4 @@
-// What do virtual memory's handles and mappings, and other processes' memory, mean to the recording? See events.h and shared_memory.h.
+// What do virtual memory's handles and mappings, and other processes' memory, mean to the recording? See events.h and counted_memory.h.
 #include "interpose/call.h"
 #include "interpose/events_internal.h"
 
@@ -9,9 +9,9 @@ using namespace format;
 namespace {
 
 // Of these kinds blocks are known by the number of their piece, not by an address.
-SharedMemory& shared_memory(Recording& r, Kind kind) { return kind == Kind::kIpc ? r.opened : r.physical; }
+CountedMemory& counted_memory(Recording& r, Kind kind) { return kind == Kind::kIpc ? r.opened : r.physical; }
 
-void record_piece(Recording& r, const SharedMemoryReport& report, uint32_t piece) {
+void record_piece(Recording& r, const CountedMemoryReport& report, uint32_t piece) {
   SpaceKey space = driver_space(report.kind, report.device);
   if (report.is_foreign) space.memory = Memory::kImported;
   const Origin origin = driver_origin(r);
@@ -27,20 +27,20 @@ void settle(Recording& r, Kind kind, const References& now) {
     return;
   }
   if (const TakenBlock taken = take_piece(r.recorder, kind, now.piece); taken.block) give_up(r.recorder, taken, 0);
-  forget_piece(shared_memory(r, kind), now.piece);
+  forget_piece(counted_memory(r, kind), now.piece);
 }
 
 }  // namespace
 
-void shared_memory_made(const SharedMemoryReport& report) {
+void counted_memory_made(const CountedMemoryReport& report) {
   OwnWork work;
   Recording* r = work.entered() && report.handle ? recording_for_event() : nullptr;
   if (!r) return;
-  SharedMemory& shared = shared_memory(*r, report.kind);
+  CountedMemory& shared = counted_memory(*r, report.kind);
   if (report.kind == Kind::kIpc) {  // opened again, it has the same address
     if (const References again = add_reference(shared, report.handle); again.piece) return settle(*r, report.kind, again);
   }
-  if (const uint32_t piece = add_piece(shared, report.handle)) record_piece(*r, report, piece);
+  if (const uint32_t piece = add_piece(shared, report.handle, report.device, report.owner)) record_piece(*r, report, piece);
 }
 
 void physical_memory_retained(uint64_t address, uint64_t handle) {
@@ -63,14 +63,14 @@ PendingRelease::PendingRelease(Kind kind, uint64_t handle) : kind_(kind), handle
   Recording* r = work.entered() && handle ? present_recording() : nullptr;
   if (!r) return;
   notice_end_of_work(*r);
-  piece_ = take_reference(shared_memory(*r, kind), handle);
+  piece_ = take_reference(counted_memory(*r, kind), handle);
 }
 
 void PendingRelease::finish(int result) {
   OwnWork work;
   Recording* r = work.entered() && piece_ ? present_recording() : nullptr;
   if (!r) return;
-  SharedMemory& shared = shared_memory(*r, kind_);
+  CountedMemory& shared = counted_memory(*r, kind_);
   if (result == kSuccess) settle(*r, kind_, give_up_reference(shared, handle_, piece_));
   else put_back_reference(shared, handle_, piece_);
 }

@@ -1,18 +1,18 @@
-// Who refers to a piece of memory that several handles and mappings share? See shared_memory.h.
-#include "interpose/shared_memory.h"
+// Who refers to a piece of memory that several handles and mappings share? See counted_memory.h.
+#include "interpose/counted_memory.h"
 
 namespace vramtrack {
 namespace {
 
 constexpr uint32_t kMaxPieces = 1 << 20;  // address space alone, until they are used
 
-bool have_room(SharedMemory& shared) {
+bool have_room(CountedMemory& shared) {
   if (!shared.pieces) shared.pieces = static_cast<MemoryPiece*>(map_private(kMaxPieces * sizeof(MemoryPiece)));
   if (!shared.mappings) shared.mappings = static_cast<MemoryMapping*>(map_private(kMaxPieces * sizeof(MemoryMapping)));
   return shared.pieces && shared.mappings;
 }
 
-uint32_t new_piece(SharedMemory& shared) {
+uint32_t new_piece(CountedMemory& shared) {
   if (const uint32_t id = shared.free_piece) {
     shared.free_piece = shared.pieces[id].next_free;
     return id;
@@ -20,7 +20,7 @@ uint32_t new_piece(SharedMemory& shared) {
   return shared.used_pieces + 1 < kMaxPieces ? ++shared.used_pieces : 0;
 }
 
-uint32_t new_mapping(SharedMemory& shared) {
+uint32_t new_mapping(CountedMemory& shared) {
   if (const uint32_t id = shared.free_mapping) {
     shared.free_mapping = shared.mappings[id].next;
     return id;
@@ -33,12 +33,12 @@ void set(BlockIndex& index, uint64_t key, uint32_t id) {
   index.insert(key, id);
 }
 
-References references_of(const SharedMemory& shared, uint32_t piece) {
+References references_of(const CountedMemory& shared, uint32_t piece) {
   if (!piece) return {};
   return {piece, shared.pieces[piece].references, shared.pieces[piece].mappings};
 }
 
-uint32_t mapping_around(const SharedMemory& shared, uint64_t address) {
+uint32_t mapping_around(const CountedMemory& shared, uint64_t address) {
   for (uint32_t i = 1; i <= shared.used_mappings; i++) {
     const MemoryMapping& mapping = shared.mappings[i];
     if (mapping.piece && address - mapping.address < mapping.size) return i;
@@ -48,23 +48,23 @@ uint32_t mapping_around(const SharedMemory& shared, uint64_t address) {
 
 }  // namespace
 
-uint32_t add_piece(SharedMemory& shared, uint64_t handle) {
+uint32_t add_piece(CountedMemory& shared, uint64_t handle, int device, uint64_t owner) {
   Locked hold(shared.lock);
   const uint32_t id = have_room(shared) ? new_piece(shared) : 0;
   if (!id) return 0;
-  shared.pieces[id] = {handle, 1, 0, 0};
+  shared.pieces[id] = {handle, owner, device, 1, 0, 0};
   set(shared.handles, handle, id);  // the handle may have been another's whose end was not seen
   return id;
 }
 
-References add_reference(SharedMemory& shared, uint64_t handle) {
+References add_reference(CountedMemory& shared, uint64_t handle) {
   Locked hold(shared.lock);
   const uint32_t id = shared.handles.find(handle);
   if (id) shared.pieces[id].references++;
   return references_of(shared, id);
 }
 
-References add_reference_at(SharedMemory& shared, uint64_t address, uint64_t handle) {
+References add_reference_at(CountedMemory& shared, uint64_t address, uint64_t handle) {
   Locked hold(shared.lock);
   const uint32_t mapping = shared.mappings ? mapping_around(shared, address) : 0;
   if (!mapping) return {};
@@ -74,7 +74,7 @@ References add_reference_at(SharedMemory& shared, uint64_t address, uint64_t han
   return references_of(shared, id);
 }
 
-References add_mapping(SharedMemory& shared, uint64_t address, uint64_t size, uint64_t handle) {
+References add_mapping(CountedMemory& shared, uint64_t address, uint64_t size, uint64_t handle) {
   Locked hold(shared.lock);
   const uint32_t piece = shared.handles.find(handle), id = piece ? new_mapping(shared) : 0;
   if (!id) return {};
@@ -84,26 +84,26 @@ References add_mapping(SharedMemory& shared, uint64_t address, uint64_t size, ui
   return references_of(shared, piece);
 }
 
-uint32_t take_reference(SharedMemory& shared, uint64_t handle) {
+uint32_t take_reference(CountedMemory& shared, uint64_t handle) {
   Locked hold(shared.lock);
   const uint32_t id = shared.handles.find(handle);
   if (id && shared.pieces[id].references == 1) shared.handles.erase(handle);
   return id;
 }
 
-void put_back_reference(SharedMemory& shared, uint64_t handle, uint32_t piece) {
+void put_back_reference(CountedMemory& shared, uint64_t handle, uint32_t piece) {
   Locked hold(shared.lock);
   if (!shared.handles.find(handle)) shared.handles.insert(handle, piece);
 }
 
-References give_up_reference(SharedMemory& shared, uint64_t handle, uint32_t piece) {
+References give_up_reference(CountedMemory& shared, uint64_t handle, uint32_t piece) {
   Locked hold(shared.lock);
   if (!shared.pieces[piece].references) return {};
   if (--shared.pieces[piece].references == 0 && shared.handles.find(handle) == piece) shared.handles.erase(handle);
   return references_of(shared, piece);
 }
 
-uint32_t take_mappings(SharedMemory& shared, uint64_t address, uint64_t size) {
+uint32_t take_mappings(CountedMemory& shared, uint64_t address, uint64_t size) {
   Locked hold(shared.lock);
   uint32_t first = 0, last = 0;
   for (uint64_t at = address; at - address < size;) {
@@ -118,12 +118,12 @@ uint32_t take_mappings(SharedMemory& shared, uint64_t address, uint64_t size) {
   return first;
 }
 
-void put_back_mappings(SharedMemory& shared, uint32_t first) {
+void put_back_mappings(CountedMemory& shared, uint32_t first) {
   Locked hold(shared.lock);
   for (uint32_t id = first; id; id = shared.mappings[id].next) set(shared.mapped, shared.mappings[id].address, id);
 }
 
-uint32_t give_up_mapping(SharedMemory& shared, uint32_t first, References& of) {
+uint32_t give_up_mapping(CountedMemory& shared, uint32_t first, References& of) {
   Locked hold(shared.lock);
   MemoryMapping& mapping = shared.mappings[first];
   const uint32_t next = mapping.next, piece = mapping.piece;
@@ -134,11 +134,22 @@ uint32_t give_up_mapping(SharedMemory& shared, uint32_t first, References& of) {
   return next;
 }
 
-void forget_piece(SharedMemory& shared, uint32_t piece) {
+void forget_pieces_of(CountedMemory& shared, int device, uint64_t context) {
+  Locked hold(shared.lock);
+  for (uint32_t id = 1; id <= shared.used_pieces; id++) {
+    MemoryPiece& piece = shared.pieces[id];
+    if (!piece.references || !piece.owner || (context ? piece.owner != context : piece.device != device)) continue;
+    if (shared.handles.find(piece.handle) == id) shared.handles.erase(piece.handle);
+    piece = {0, 0, 0, 0, 0, shared.free_piece};
+    shared.free_piece = id;
+  }
+}
+
+void forget_piece(CountedMemory& shared, uint32_t piece) {
   Locked hold(shared.lock);
   MemoryPiece& gone = shared.pieces[piece];
   if (gone.references || gone.mappings) return;
-  gone = {0, 0, 0, shared.free_piece};
+  gone = {0, 0, 0, 0, 0, shared.free_piece};
   shared.free_piece = piece;
 }
 

@@ -1,5 +1,5 @@
-// Is a piece of shared memory known until the last of its handles and mappings is gone, whatever the order?
-#include "interpose/shared_memory.h"
+// Is a piece of counted memory known until the last of its handles and mappings is gone, whatever the order?
+#include "interpose/counted_memory.h"
 
 #include <gtest/gtest.h>
 
@@ -8,13 +8,13 @@ namespace {
 
 bool is_gone(const References& now) { return now.piece && !now.references && !now.mappings; }
 
-References release(SharedMemory& shared, uint64_t handle) {
+References release(CountedMemory& shared, uint64_t handle) {
   const uint32_t piece = take_reference(shared, handle);
   return piece ? give_up_reference(shared, handle, piece) : References{};
 }
 
-struct SharedMemoryTest : testing::Test {
-  SharedMemory shared = {};
+struct CountedMemoryTest : testing::Test {
+  CountedMemory shared = {};
   const uint32_t piece = add_piece(shared, 100);
   References unmap(uint64_t address, uint64_t size) {
     References last = {};
@@ -23,7 +23,7 @@ struct SharedMemoryTest : testing::Test {
   }
 };
 
-TEST_F(SharedMemoryTest, release_before_unmap_and_after) {
+TEST_F(CountedMemoryTest, release_before_unmap_and_after) {
   add_mapping(shared, 0x1000, 0x1000, 100);
   EXPECT_FALSE(is_gone(release(shared, 100)));
   EXPECT_TRUE(is_gone(unmap(0x1000, 0x1000)));
@@ -33,7 +33,7 @@ TEST_F(SharedMemoryTest, release_before_unmap_and_after) {
   EXPECT_TRUE(is_gone(release(shared, 200)));
 }
 
-TEST_F(SharedMemoryTest, a_handle_that_was_released_may_be_anothers_while_the_mapping_lives) {
+TEST_F(CountedMemoryTest, a_handle_that_was_released_may_be_anothers_while_the_mapping_lives) {
   add_mapping(shared, 0x1000, 0x1000, 100);
   release(shared, 100);
   const uint32_t other = add_piece(shared, 100);
@@ -42,7 +42,7 @@ TEST_F(SharedMemoryTest, a_handle_that_was_released_may_be_anothers_while_the_ma
   EXPECT_TRUE(is_gone(release(shared, 100)));
 }
 
-TEST_F(SharedMemoryTest, each_retain_wants_its_release) {
+TEST_F(CountedMemoryTest, each_retain_wants_its_release) {
   add_mapping(shared, 0x1000, 0x1000, 100);
   EXPECT_EQ(add_reference_at(shared, 0x1fff, 100).references, 2u);
   EXPECT_EQ(add_reference_at(shared, 0x2000, 100).piece, 0u);  // beyond it
@@ -52,7 +52,7 @@ TEST_F(SharedMemoryTest, each_retain_wants_its_release) {
   EXPECT_EQ(release(shared, 100).piece, 0u);
 }
 
-TEST_F(SharedMemoryTest, several_mappings_go_at_once_up_to_a_gap) {
+TEST_F(CountedMemoryTest, several_mappings_go_at_once_up_to_a_gap) {
   add_piece(shared, 200);
   add_mapping(shared, 0x1000, 0x1000, 100);
   add_mapping(shared, 0x2000, 0x1000, 200);
@@ -63,7 +63,7 @@ TEST_F(SharedMemoryTest, several_mappings_go_at_once_up_to_a_gap) {
   EXPECT_TRUE(is_gone(unmap(0x4000, 0x1000)));
 }
 
-TEST_F(SharedMemoryTest, what_the_driver_refuses_comes_back) {
+TEST_F(CountedMemoryTest, what_the_driver_refuses_comes_back) {
   add_mapping(shared, 0x1000, 0x1000, 100);
   put_back_reference(shared, 100, take_reference(shared, 100));
   put_back_mappings(shared, take_mappings(shared, 0x1000, 0x1000));
@@ -71,7 +71,18 @@ TEST_F(SharedMemoryTest, what_the_driver_refuses_comes_back) {
   EXPECT_TRUE(is_gone(unmap(0x1000, 0x1000)));
 }
 
-TEST_F(SharedMemoryTest, numbers_are_used_again_when_nothing_refers_to_them) {
+TEST_F(CountedMemoryTest, what_a_context_takes_along_is_unknown_afterwards) {
+  add_piece(shared, 200, 1, 0xc0);
+  add_piece(shared, 300, 1, 0xc1);
+  forget_pieces_of(shared, -1, 0xc0);
+  EXPECT_EQ(add_reference(shared, 200).piece, 0u);
+  EXPECT_EQ(add_reference(shared, 300).references, 2u);
+  forget_pieces_of(shared, 1, 0);
+  EXPECT_EQ(add_reference(shared, 300).piece, 0u);
+  EXPECT_EQ(add_reference(shared, 100).piece, piece);  // outlives contexts
+}
+
+TEST_F(CountedMemoryTest, numbers_are_used_again_when_nothing_refers_to_them) {
   forget_piece(shared, piece);
   EXPECT_NE(add_piece(shared, 200), piece);  // 100 still refers to it
   release(shared, 100);

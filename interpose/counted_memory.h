@@ -17,6 +17,8 @@ namespace vramtrack {
 
 struct MemoryPiece {
   uint64_t handle;
+  uint64_t owner;  // context; 0 = it outlives contexts
+  int device;
   uint32_t references, mappings;
   uint32_t next_free;
 };
@@ -27,7 +29,7 @@ struct MemoryMapping {
   uint32_t next;  // of those taken together, or of the free ones
 };
 
-struct SharedMemory {
+struct CountedMemory {
   Lock lock;
   MemoryPiece* pieces;
   MemoryMapping* mappings;
@@ -44,25 +46,28 @@ struct References {
 };
 
 // A piece made, or opened, with one reference by `handle`. Its number, or 0: no room.
-uint32_t add_piece(SharedMemory&, uint64_t handle);
+uint32_t add_piece(CountedMemory&, uint64_t handle, int device = 0, uint64_t owner = 0);
 // The piece is one that was made before: one reference more.
-References add_reference(SharedMemory&, uint64_t handle);
+References add_reference(CountedMemory&, uint64_t handle);
 // The same where `handle` was answered for an address inside a mapping; it may be a new name.
-References add_reference_at(SharedMemory&, uint64_t address, uint64_t handle);
-References add_mapping(SharedMemory&, uint64_t address, uint64_t size, uint64_t handle);
+References add_reference_at(CountedMemory&, uint64_t address, uint64_t handle);
+References add_mapping(CountedMemory&, uint64_t address, uint64_t size, uint64_t handle);
 
 // A reference by handle on its way to being released.
-uint32_t take_reference(SharedMemory&, uint64_t handle);
-void put_back_reference(SharedMemory&, uint64_t handle, uint32_t piece);
-References give_up_reference(SharedMemory&, uint64_t handle, uint32_t piece);
+uint32_t take_reference(CountedMemory&, uint64_t handle);
+void put_back_reference(CountedMemory&, uint64_t handle, uint32_t piece);
+References give_up_reference(CountedMemory&, uint64_t handle, uint32_t piece);
 
 // The mappings that fill a range from its begin on, on their way to being unmapped: the first of a list.
-uint32_t take_mappings(SharedMemory&, uint64_t address, uint64_t size);
-void put_back_mappings(SharedMemory&, uint32_t first);
+uint32_t take_mappings(CountedMemory&, uint64_t address, uint64_t size);
+void put_back_mappings(CountedMemory&, uint32_t first);
 // Gives the first one up and answers the next, 0 after the last.
-uint32_t give_up_mapping(SharedMemory&, uint32_t first, References& of);
+uint32_t give_up_mapping(CountedMemory&, uint32_t first, References& of);
 
 // When nothing refers to it any more.
-void forget_piece(SharedMemory&, uint32_t piece);
+void forget_piece(CountedMemory&, uint32_t piece);
+
+// Those of a context that is gone, or (context 0) of a device that was reset.
+void forget_pieces_of(CountedMemory&, int device, uint64_t context);
 
 }  // namespace vramtrack
