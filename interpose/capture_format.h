@@ -15,8 +15,9 @@
 //   - `Table::count` is stored (release) after the records below it are complete, and loaded (acquire) first by a reader. Three
 //     tables publish room that is filled after: a string is named by others only when it is complete, a space is zeros till then,
 //     a block carries its own mark, see below.
-//   - Blocks are reused in place. `Block::serial` is cleared (release) before a record changes, and stored (release) after it
-//     is complete; a reader that sees the same non-zero serial before and after its copy has a whole record.
+//   - Blocks are reused in place. `Block::serial` is cleared before what says what was allocated changes, and stored (release) after
+//     that is complete; a reader that sees the same non-zero serial before and after its copy has a whole record. What comes later
+//     in a block's life (its free, its references, a size that was not known) is one word each.
 //   - What was live when the program's work ended cannot be known when it happens: a program's last act before it ends is to
 //     free, and every free might have been the last. So a free leaves its block's record as it was, marked, and its site's bytes
 //     saved, both under a number that says "since the same allocation" (Header::end_number). They are survivors of the work if
@@ -354,8 +355,8 @@ struct Header {
   uint32_t stacks_cut;                 // 1: the bound on distinct stacks was reached
   uint64_t last_backward_serial;
   // How it ended
-  uint64_t work_ended_serial;     // events before the program began to tear itself down; 0 = it did not
-  // Number under which frees are noted, 0 while the work goes on: then it is `serial`. At its end it stays as it is where a
+  std::atomic<uint64_t> work_ended_serial;  // events before the program began to tear itself down; 0 = it did not. Stored last
+  // Number under which frees are noted. While the work goes on it is `serial`, and this field means nothing. At its end it stays as it is where a
   // program's objects are gone just before it says that it ends (Python: the locals of main()), so that the tensors freed since
   // the last allocation count as live. Elsewhere it becomes kAfterWork; so it does for what a program frees by calls (all but
   // tensors).

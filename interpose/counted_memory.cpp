@@ -48,12 +48,21 @@ uint32_t mapping_around(const CountedMemory& shared, uint64_t address) {
 
 }  // namespace
 
+References drop_handle(CountedMemory& shared, uint64_t handle) {
+  Locked hold(shared.lock);
+  const uint32_t id = shared.handles.find(handle);
+  if (!id) return {};
+  shared.handles.erase(handle);
+  shared.pieces[id].references = 0;
+  return references_of(shared, id);
+}
+
 uint32_t add_piece(CountedMemory& shared, uint64_t handle, int device, uint64_t owner) {
   Locked hold(shared.lock);
   const uint32_t id = have_room(shared) ? new_piece(shared) : 0;
   if (!id) return 0;
   shared.pieces[id] = {handle, owner, device, 1, 0, 0};
-  set(shared.handles, handle, id);  // the handle may have been another's whose end was not seen
+  set(shared.handles, handle, id);
   return id;
 }
 

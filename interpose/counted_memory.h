@@ -45,6 +45,9 @@ struct References {
   uint32_t references, mappings;
 };
 
+// A handle that is given out anew: of the piece it named before, no release was seen.
+References drop_handle(CountedMemory&, uint64_t handle);
+
 // A piece made, or opened, with one reference by `handle`. Its number, or 0: no room.
 uint32_t add_piece(CountedMemory&, uint64_t handle, int device = 0, uint64_t owner = 0);
 // The piece is one that was made before: one reference more.

@@ -13,13 +13,13 @@ CountedMemory& counted_memory(Recording& r, Kind kind) { return kind == Kind::kI
 
 void record_piece(Recording& r, const CountedMemoryReport& report, uint32_t piece) {
   SpaceKey space = driver_space(report.kind, report.device);
-  if (report.is_foreign) space.memory = Memory::kImported;
+  if (report.is_foreign && report.device >= 0) space.memory = Memory::kImported;
   const Origin origin = driver_origin(r);
   record_allocation(r.recorder, {space, report.kind, piece, report.size, report.owner, Call::outermost().api, origin.stack.id, origin.thread});
   note_references(r.recorder, report.kind, piece, 1, 0);
 }
 
-// What nobody refers to any more is freed.
+// What nobody refers to any more is freed. Two threads may note their counts of one piece in the wrong order: they are evidence only.
 void settle(Recording& r, Kind kind, const References& now) {
   if (!now.piece) return;
   if (now.references || now.mappings) {
@@ -28,6 +28,14 @@ void settle(Recording& r, Kind kind, const References& now) {
   }
   if (const TakenBlock taken = take_piece(r.recorder, kind, now.piece); taken.block) give_up(r.recorder, taken, 0);
   forget_piece(counted_memory(r, kind), now.piece);
+}
+
+void unmap(Recording& r, uint32_t first) {
+  for (uint32_t mapping = first; mapping;) {
+    References now;
+    mapping = give_up_mapping(r.physical, mapping, now);
+    settle(r, Kind::kPhysical, now);
+  }
 }
 
 }  // namespace
@@ -40,6 +48,7 @@ void counted_memory_made(const CountedMemoryReport& report) {
   if (report.kind == Kind::kIpc) {  // opened again, it has the same address
     if (const References again = add_reference(shared, report.handle); again.piece) return settle(*r, report.kind, again);
   }
+  settle(*r, report.kind, drop_handle(shared, report.handle));
   if (const uint32_t piece = add_piece(shared, report.handle, report.device, report.owner)) record_piece(*r, report, piece);
 }
 
@@ -53,6 +62,7 @@ void physical_memory_mapped(uint64_t address, uint64_t size, uint64_t handle) {
   OwnWork work;
   Recording* r = work.entered() ? present_recording() : nullptr;
   if (!r) return;
+  unmap(*r, take_mappings(r->physical, address, size));  // whose end was not seen
   const References now = add_mapping(r->physical, address, size, handle);
   settle(*r, Kind::kPhysical, now);
   if (now.mappings == 1) note_size(r->recorder, Kind::kPhysical, now.piece, size);  // what was imported came without one
@@ -87,12 +97,7 @@ void PendingUnmap::finish(int result) {
   OwnWork work;
   Recording* r = work.entered() && first_ ? present_recording() : nullptr;
   if (!r) return;
-  if (result != kSuccess) return put_back_mappings(r->physical, first_);
-  for (uint32_t mapping = first_; mapping;) {
-    References now;
-    mapping = give_up_mapping(r->physical, mapping, now);
-    settle(*r, Kind::kPhysical, now);
-  }
+  result == kSuccess ? unmap(*r, first_) : put_back_mappings(r->physical, first_);
 }
 
 }  // namespace vramtrack

@@ -99,12 +99,14 @@ void tell_counted_memory(const CountedMemoryReport& memory) {
 void tell_imported_memory(CUmemGenericAllocationHandle handle) {
   if (!recording_wanted()) return;
   CUmemAllocationProp properties = {};
+  CUresult result;
   {
     const OwnWork work;
-    VRAMTRACK_REAL(cuMemGetAllocationPropertiesFromHandle)(&properties, handle);
+    result = VRAMTRACK_REAL(cuMemGetAllocationPropertiesFromHandle)(&properties, handle);
   }
   const bool on_device = properties.location.type == CU_MEM_LOCATION_TYPE_DEVICE;
-  tell_counted_memory({format::Kind::kPhysical, on_device ? properties.location.id : current_device(), handle, 0, 0, true});
+  const int device = result != CUDA_SUCCESS ? current_device() : on_device ? properties.location.id : -1;
+  tell_counted_memory({format::Kind::kPhysical, device, handle, 0, 0, true});
 }
 
 void tell_opened_memory(CUdeviceptr address) {

@@ -54,7 +54,7 @@ uint32_t site_of(Recorder& r, Recorder::Domain& domain, const Allocation& a, uin
   return id;
 }
 
-// The three that follow are called before a site's live bytes change. What they were is what they were at the peak,
+// The three notes are called before a site's live bytes change: what they were until now is what they were at the peak.
 void note_peak(Site& site, const Space& space) {
   if (site.peak_number != space.peak_number) {
     site.peak_number = space.peak_number;
@@ -63,19 +63,20 @@ void note_peak(Site& site, const Space& space) {
   }
 }
 
-// ... in the windows gone by,
+// What they were is what they were in the windows gone by.
 void note_windows(Recorder& r, const Site& site, Space& space, const Moment& at) {
   if (!site.curve || at.work_ended) return;
   advance_clock(space, at.clock, at.iterations);
   advance(record<Curve>(*r.file, kCurves, site.curve), space, site.live_bytes);
 }
 
-// The number under which the end of the work is noted, see Header::end_number.
+// The number under which a free is noted, see Header::end_number.
 uint64_t end_number(const Space& space, const Moment& at) {
   return at.work_ended && space.layer != Layer::kPytorch ? at.end_number | kAfterWork : at.end_number;
 }
 
-// ... and at the end, should the free be one of the last. False: it is not the first since the last allocation.
+// What they were is what they were when the work ended, should this free turn out to be part of the end: one of those that nothing
+// is allocated after, by the whole process. Saved once for all of these; true for the first of them.
 bool note_end(Site& site, uint64_t end_number) {
   if (site.end_number == end_number) return false;
   site.end_number = end_number;
@@ -186,7 +187,8 @@ void drop_block(Recorder& r, Recorder::Domain& domain, uint32_t id, const Moment
   Site& site = site_record(r, block.site);
   Space& space = space_record(r, site.space);
   note_peak(site, space);
-  if (note_end(site, end_number(space, at))) note_windows(r, site, space, at);
+  const bool is_first_of_these = note_end(site, end_number(space, at));
+  if (is_first_of_these) note_windows(r, site, space, at);  // the others may be the end, which is no fall of the run
   count_free(site, block, at);
   remove_live(site, space, block.size);
   space.frees++;
@@ -228,7 +230,8 @@ bool dies_with_context(const Site& site, const Space& space, const Block& block,
     case Kind::kGraph: case Kind::kGraphExec: case Kind::kLibrary: return false;
     default: break;
   }
-  return context ? block.owner == context : space.memory == Memory::kDevice && space.device == device;
+  const bool on_device = space.memory == Memory::kDevice || space.memory == Memory::kImported;
+  return context ? block.owner == context : on_device && space.device == device;
 }
 
 }  // namespace
@@ -337,6 +340,7 @@ void note_size(Recorder& r, Kind kind, uint32_t piece, uint64_t size) {
   site.allocated_bytes += size;
   if (size > site.size_max) site.size_max = size;
   add_live_bytes(site, space, size, at);
+  note_series(space, space.allocations + space.frees - 1, at.time_ms, at.step);
 }
 
 void put_back(Recorder& r, const TakenBlock& taken) {

@@ -9,7 +9,12 @@ namespace vramtrack {
 
 using namespace format;
 
-constexpr uint64_t kMostInTeardown = 64;  // allocations
+namespace {
+
+constexpr uint64_t kMostInTeardown = 64;     // allocations; as many records of blocks at most are not used again if the work goes on
+constexpr uint32_t kLongestReturnMs = 1000;  // from the return of main() to the interpreter's teardown
+
+}  // namespace
 
 Moment now(const Recorder& r) {
   Header& header = *r.file->header;
@@ -20,7 +25,7 @@ Moment now(const Recorder& r) {
   const uint32_t steps = header.steps.load(std::memory_order_relaxed);
   const uint32_t passes = header.backward_passes.load(std::memory_order_relaxed);
   const Clock clock = steps ? Clock::kStep : passes ? Clock::kBackward : Clock::kAllocations;
-  const bool work_ended = header.work_ended_serial != 0;
+  const bool work_ended = header.work_ended_serial.load(std::memory_order_acquire) != 0;  // pairs with record_work_ended
   const uint64_t end_number = work_ended ? header.end_number : header.serial.load(std::memory_order_relaxed);
   return {ms, steps, clock, steps ? steps : passes, work_ended, end_number};
 }
@@ -85,11 +90,8 @@ void resume_if_it_goes_on(Recorder& r) {
   const uint64_t serial = header.serial.load(std::memory_order_relaxed), end = header.work_ended_serial;
   if (!end || serial - end < kMostInTeardown || r.exits.load(std::memory_order_relaxed)) return;
   r.ended_early.store(true, std::memory_order_relaxed);
-  header.work_ended_serial = 0;
-  header.end_number = 0;
+  header.work_ended_serial.store(0, std::memory_order_relaxed);
 }
-
-constexpr uint32_t kLongestReturnMs = 1000;  // from the return of main() to the interpreter's teardown
 
 void record_work_ended(Recorder& r, WorkEnd end) {
   Header& header = *r.file->header;
@@ -102,7 +104,7 @@ void record_work_ended(Recorder& r, WorkEnd end) {
   header.work_ended_step = at.step;
   const uint64_t serial = header.serial.load(std::memory_order_relaxed);
   header.end_number = end == WorkEnd::kProcessExits || went_on_without_them ? kAfterWork : serial;
-  header.work_ended_serial = serial;
+  header.work_ended_serial.store(serial, std::memory_order_release);
 }
 
 }  // namespace vramtrack

@@ -28,7 +28,8 @@ ReadError error(const std::string& name, std::string_view what, std::string_view
 double recording_age(const HeaderCopy& header) {
   timespec now = {};
   clock_gettime(CLOCK_MONOTONIC, &now);
-  const double age = static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) / 1e9 - static_cast<double>(header->start_monotonic_ns) / 1e9;
+  const double seconds = static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) / 1e9;
+  const double age = seconds - static_cast<double>(header->start_monotonic_ns) / 1e9;
   return std::clamp(age, 0.0, 4e6);  // 46 days, as milliseconds in 32 bits
 }
 
@@ -106,7 +107,7 @@ bool write_process_end(const std::string& path, int pid, uint64_t run_id, Proces
   if (ours && header->end_kind == format::EndKind::kUnknown) {
     const int32_t code = end.code;
     const format::EndKind kind = end.by_signal ? format::EndKind::kSignal : format::EndKind::kExit;
-    // The code first: whoever sees the kind must see the code of it.
+    // Time and code first: whoever sees the kind must see both.
     const auto time_ms = static_cast<uint32_t>(recording_age(header) * 1000);
     ours = pwrite(fd, &time_ms, sizeof(time_ms), offsetof(format::Header, end_time_ms)) == sizeof(time_ms) &&
            pwrite(fd, &code, sizeof(code), offsetof(format::Header, end_code)) == sizeof(code) &&

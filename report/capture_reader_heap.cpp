@@ -193,9 +193,9 @@ void Reader::read_spaces() {
   }
 }
 
-// Of frees that came after the program's work, in this space; 0 = none did. See Header::end_number.
+// Of frees that came after the program's work, in this space; 0 while it goes on. See Header::end_number.
 uint64_t Reader::end_number(int space) const {
-  if (header_->end_number == 0) return 0;
+  if (header_->work_ended_serial == 0) return 0;
   const bool of_tensors = !holds_handles_[space] && heap_.spaces[space].layer == Layer::kPytorch;
   return of_tensors ? header_->end_number : header_->end_number | format::kAfterWork;
 }

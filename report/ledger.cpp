@@ -59,7 +59,7 @@ LedgerRow row_of(const Heap& heap, const std::string& device, Layers layers) {
     EndTotal end = end_total(heap, *layers.pytorch);
     row.live_bytes = end.bytes;
     row.live_blocks = end.blocks;
-    row.let_go = end.let_go;
+    row.let_go = 2 * end.let_go_blocks > end.blocks;
     row.exit_bytes = layers.pytorch->live_bytes;
     const bool has_cache = layers.pytorch->memory == Memory::kDevice;
     row.cached_bytes = has_cache ? above(layers.pytorch->reserved_bytes, row.live_bytes) : 0;
@@ -85,7 +85,7 @@ EndTotal end_total(const Heap& heap, const Space& space) {
   EndTotal total;
   for (const Site& site : heap.sites) {
     if (site.space != &space - heap.spaces.data()) continue;
-    total.let_go |= std::ranges::any_of(site.survivors, &Block::let_go);
+    total.let_go_blocks += static_cast<uint64_t>(std::ranges::count_if(site.survivors, &Block::let_go));
     total.bytes += site.end_bytes;
     total.blocks += site.end_blocks;
   }

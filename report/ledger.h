@@ -19,7 +19,7 @@ struct LedgerRow {
   uint64_t live_bytes = 0;   // in blocks that the program held when its work ended, before it tore itself down
   uint64_t live_blocks = 0;
   uint64_t exit_bytes = 0;   // of these, what the teardown left
-  bool let_go = false;       // the program itself freed some of these after its last allocation
+  bool let_go = false;       // the program itself freed most of these after its last allocation
   uint64_t cached_bytes = 0;  // held by a framework's allocator, free for its next block
   uint64_t used_bytes = 0;    // by the process, as nvidia-smi shows it when last measured; else live + cached
   bool is_measured = false;
@@ -37,7 +37,7 @@ struct LedgerRow {
 // What the sites of a space held when the program's work ended.
 struct EndTotal {
   uint64_t bytes = 0, blocks = 0;
-  bool let_go = false;  // see LedgerRow
+  uint64_t let_go_blocks = 0;  // of these, by the program itself, after its last allocation
 };
 EndTotal end_total(const Heap&, const Space&);
 

@@ -10,6 +10,8 @@
 #include <ctime>
 #include <memory>
 
+#include "report/capture_reader_tables.h"
+
 namespace vramtrack {
 namespace {
 
@@ -25,7 +27,9 @@ struct File {
   File(const File&) = delete;
   File& operator=(const File&) = delete;
 
-  bool read(uint64_t offset, void* to, size_t size) const { return pread(fd, to, size, static_cast<off_t>(offset)) == static_cast<ssize_t>(size); }
+  bool read(uint64_t offset, void* to, size_t size) const {
+    return pread(fd, to, size, static_cast<off_t>(offset)) == static_cast<ssize_t>(size);
+  }
 };
 
 uint32_t age_ms(const Header& header) {
@@ -53,30 +57,33 @@ void add_point(format::Usage& usage, uint64_t rest, uint32_t time_ms) {
 
 }  // namespace
 
-void UsageWriter::add(const std::string& path, pid_t pid, const std::array<uint8_t, 16>& uuid, uint64_t bytes) {
+bool UsageWriter::add(const std::string& path, pid_t pid, const std::array<uint8_t, 16>& uuid, uint64_t bytes) {
   const File file(path);
-  auto header = std::make_unique<std::array<std::byte, sizeof(Header)>>();
-  if (file.fd < 0 || !file.read(0, header->data(), sizeof(Header))) return;
-  const Header& head = *reinterpret_cast<const Header*>(header->data());
+  const auto header = std::make_unique<reader::HeaderCopy>();
+  if (file.fd < 0 || !file.read(0, header->bytes, sizeof(Header))) return false;
+  const Header& head = *header->operator->();
   const bool ours = std::memcmp(head.magic, format::kMagic, sizeof(format::kMagic)) == 0 && head.version == format::kVersion &&
-                    head.pid == static_cast<uint32_t>(pid) && head.work_ended_serial == 0;
+                    head.pid == static_cast<uint32_t>(pid);
   const format::Table& table = head.tables[format::kSpaces];
-  if (!ours || table.record_size != sizeof(Space)) return;
+  if (!ours) return false;
+  if (head.work_ended_serial != 0 || table.record_size != sizeof(Space)) return true;
 
   const uint64_t spaces = std::min<uint64_t>(table.count.load(std::memory_order_relaxed), table.first_chunk_records);
   for (uint64_t i = 1; i < spaces; ++i) {
     const uint64_t place = table.chunks[0].load(std::memory_order_relaxed) + i * sizeof(Space);
     const auto space = std::make_unique<Space>();
-    if (!file.read(place, space.get(), sizeof(Space))) return;
+    if (!file.read(place, space.get(), sizeof(Space))) return true;
     const Space& is = *space;
-    if (is.layer != format::Layer::kDriver || is.memory != format::Memory::kDevice || std::memcmp(is.uuid, uuid.data(), uuid.size()) != 0) continue;
+    const bool is_device = is.layer == format::Layer::kDriver && is.memory == format::Memory::kDevice;
+    if (!is_device || std::memcmp(is.uuid, uuid.data(), uuid.size()) != 0) continue;
     format::Usage& usage = usage_[{path, place}];
     usage.used = bytes;
     usage.tracked = is.live_bytes;
     usage.peak_used = std::max(usage.peak_used, bytes);
     add_point(usage, bytes - std::min(bytes, is.live_bytes), age_ms(head));
-    if (pwrite(file.fd, &usage, sizeof usage, static_cast<off_t>(place + offsetof(Space, usage))) < 0) return;
+    if (pwrite(file.fd, &usage, sizeof usage, static_cast<off_t>(place + offsetof(Space, usage))) < 0) return true;
   }
+  return true;
 }
 
 }  // namespace vramtrack

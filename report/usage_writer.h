@@ -14,9 +14,9 @@ namespace vramtrack {
 
 class UsageWriter {
  public:
-  // One sample: `bytes` used by process `pid` on the device `uuid`. Nothing happens if the capture at `path` is not this process's,
-  // has no such device yet, or its program has begun to tear itself down.
-  void add(const std::string& path, pid_t pid, const std::array<uint8_t, 16>& uuid, uint64_t bytes);
+  // One sample: `bytes` used by process `pid` on the device `uuid`. False: the capture at `path` is not this process's. Nothing is
+  // added if it has no such device yet, or its program has begun to tear itself down.
+  bool add(const std::string& path, pid_t pid, const std::array<uint8_t, 16>& uuid, uint64_t bytes);
 
  private:
   std::map<std::pair<std::string, uint64_t>, format::Usage> usage_;  // by file and the place of the space in it

@@ -33,7 +33,9 @@ Check library() {
   const std::string path = find_library();
   const std::string what = "the library to preload";
   if (path.empty()) return {State::kBad, what, "libvramtrack.so is missing: it is looked for in ../lib beside this command"};
-  if (path.find_first_of(": ") != std::string::npos) return {State::kBad, what, path + ": LD_PRELOAD allows no space and no colon in a path"};
+  if (path.find_first_of(": ") != std::string::npos) {
+    return {State::kBad, what, path + ": LD_PRELOAD allows no space and no colon in a path"};
+  }
   if (dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL) == nullptr) return {State::kBad, what, fmt::format("cannot be loaded: {}", dlerror())};
   return {State::kGood, what, path};
 }
@@ -61,13 +63,16 @@ Check driver() {
   const auto name_of = reinterpret_cast<int (*)(char*, int, int)>(dlsym(cuda, "cuDeviceGetName"));
   int version = 0, count = 0;
   if (!init || !version_of || !count_of || !name_of) return {State::kBad, what, "libcuda.so.1 lacks what every driver has"};
-  if (const int error = init(0)) return {State::kLess, what, fmt::format("cuInit fails with error {}: there is no device that works", error)};
+  if (const int error = init(0)) {
+    return {State::kLess, what, fmt::format("cuInit fails with error {}: there is no device that works", error)};
+  }
   version_of(&version);
   count_of(&count);
   std::array<char, 128> name = {};
   if (count > 0) name_of(name.data(), static_cast<int>(name.size()), 0);
-  return {State::kGood, what, fmt::format("CUDA {}.{}, {}{}{}", version / 1000, version % 1000 / 10, count_text(static_cast<uint64_t>(count), "device"),
-                                          count > 0 ? ", the first: " : "", name.data())};
+  const std::string devices = count_text(static_cast<uint64_t>(count), "device");
+  const std::string first = count > 0 ? fmt::format(", the first: {}", name.data()) : "";
+  return {State::kGood, what, fmt::format("CUDA {}.{}, {}{}", version / 1000, version % 1000 / 10, devices, first)};
 }
 
 Check usage() {
@@ -93,7 +98,10 @@ Check python() {
   const std::string version = output_of("python3 -c 'import sys; print(\"%d.%d.%d\" % sys.version_info[:3])' 2>/dev/null");
   int major = 0, minor = 0;
   const bool known = std::sscanf(version.c_str(), "%d.%d", &major, &minor) == 2 && major == 3 && minor >= kOldest && minor <= kNewest;
-  if (!known) return {State::kLess, what, fmt::format("{} is Python {}: those of 3.{} to 3.{} are read", path, version.empty() ? "?" : version, kOldest, kNewest)};
+  if (!known) {
+    const std::string is = version.empty() ? "of no known version" : "Python " + version;
+    return {State::kLess, what, fmt::format("{} is {}: the frames of 3.{} to 3.{} are read", path, is, kOldest, kNewest)};
+  }
   return {State::kGood, what, fmt::format("{} is Python {}", path, version)};
 }
 
@@ -105,7 +113,8 @@ Check captures() {
     return {State::kLess, what, fmt::format("{} cannot be written to: `run -o DIR` puts them elsewhere", here)};
   }
   struct statvfs disk = {};
-  const double free_bytes = statvfs(here.c_str(), &disk) == 0 ? static_cast<double>(disk.f_bavail) * static_cast<double>(disk.f_frsize) : 0;
+  const bool known = statvfs(here.c_str(), &disk) == 0;
+  const double free_bytes = known ? static_cast<double>(disk.f_bavail) * static_cast<double>(disk.f_frsize) : 0;
   const std::string_view where = is_network_filesystem(here) ? ", a network filesystem: they are written locally and copied there" : "";
   return {State::kGood, what, fmt::format("go to {}{}, {} free", here, where, size_text(free_bytes))};
 }
@@ -131,7 +140,7 @@ int doctor_command(const DoctorOptions& options) {
     bad |= check.state == State::kBad;
   }
   std::printf("\n%s\n", bad ? "Nothing can be recorded before what is marked NO is mended."
-                            : "Programs can be recorded; what is marked `less` is not seen. A report says at its end what it could not see.");
+                            : "Programs can be recorded; what is marked `less` is not seen.");
   return bad ? 1 : 0;
 }
 

@@ -59,8 +59,9 @@ std::string size_value(std::string& text) {
   const auto known = kShifts.find(unit);
   const bool is_size = digits != 0 && !text.empty() && text.size() <= 12 && known != kShifts.end();
   if (!is_size) return fmt::format("\"{}\" is no size: a number, with K, M or G behind it for KiB, MiB or GiB", text);
-  const int shift = known->second;
-  text = std::to_string(std::stoull(text) << shift);
+  const unsigned long long value = std::stoull(text);
+  if (value > ~0ull >> known->second) return text + " is more than there can be";
+  text = std::to_string(value << known->second);
   return {};
 }
 

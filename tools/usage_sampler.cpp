@@ -1,6 +1,7 @@
 // While a run lasts: measures what its processes use of their devices. See usage_sampler.h.
 #include "tools/usage_sampler.h"
 
+#include <algorithm>
 #include <chrono>
 #include <csignal>
 #include <fstream>
@@ -55,7 +56,10 @@ void UsageSampler::sample_until_finished() {
     if (!meter) meter = std::make_unique<GpuUsageMeter>();
     if (!*meter) return;
     for (const GpuUsage& usage : meter->read()) {
-      for (const std::string& capture : captures) writer.add(capture, usage.pid, usage.uuid, usage.bytes);
+      // The newest of a process first: what it was before it executed another program stays as it is.
+      std::ranges::find_if(captures.rbegin(), captures.rend(), [&](const std::string& capture) {
+        return writer.add(capture, usage.pid, usage.uuid, usage.bytes);
+      });
     }
   }
 }

@@ -25,6 +25,7 @@ constexpr uint64_t kManyAllAlong = 12;    // the same, one by one through the wh
 constexpr uint64_t kFewestBlocks = 6;     // fewer are things of a program, not of its iterations
 constexpr uint64_t kSureBlocks = 20;
 constexpr uint64_t kFewestOutgrown = 12;  // nobody makes that many in advance, each larger than the one before
+constexpr double kMostlyKept = 0.9;
 constexpr uint64_t kTinyBlock = 4096;
 constexpr size_t kFewestThreads = 16;     // fewer may be the program's workers
 constexpr double kBlocksOfAThread = 4;
@@ -58,13 +59,15 @@ bool are_made_for_the_run(const Examination& exam, std::span<const SiteIndex> si
 }
 
 // A buffer that is made anew when it is too small, whose old one is not freed. It comes to rest when it is large enough. Levels of a
-// pyramid are larger one after the other as well, but fewer, and made without anything between.
+// pyramid are larger one after the other as well, but fewer, and made without anything between; but whoever frees the last one alone
+// has lost the others.
 bool is_outgrown(const Site& site) {
   const double span = static_cast<double>(site.last_serial - site.first_serial + 1);
   const bool in_one_go = static_cast<double>(site.allocations) > kBackToBack * span;
   const bool only_last_freed = site.frees == 1 && !site.survivors.empty() && site.survivors.back().serial < site.last_serial;
-  return site.allocations >= (in_one_go && !only_last_freed ? kManyBackToBack : kFewestOutgrown) && site.new_max_sizes == site.allocations &&
-         site.live_blocks >= 0.9 * site.allocations;
+  const uint64_t fewest = in_one_go && !only_last_freed ? kManyBackToBack : kFewestOutgrown;
+  const bool ever_larger = site.new_max_sizes == site.allocations, kept = site.end_blocks >= kMostlyKept * site.allocations;
+  return site.allocations >= fewest && ever_larger && kept;
 }
 
 std::vector<SiteIndex> piling_up(const Examination& exam, int space) {
@@ -233,7 +236,7 @@ std::string holders_text(const Site& site) {
   if (holders.by_handle != 0) parts.push_back(fmt::format("{} by a handle that was not released", holders.by_handle));
   if (holders.by_mapping != 0) parts.push_back(fmt::format("{} by a mapping, the handle being released", holders.by_mapping));
   if (holders.by_both != 0) parts.push_back(fmt::format("{} by both a handle and a mapping", holders.by_both));
-  return fmt::format("{} are held: {}", count_text(site.survivors.size(), "piece"), fmt::join(parts, ", "));
+  return fmt::format("held: {}", fmt::join(parts, ", "));
 }
 
 std::string virtual_advice(const Site& site) {
@@ -304,18 +307,19 @@ std::vector<Finding> find_forgotten_frees(Examination& exam) {
   for (int space = 0; space < static_cast<int>(exam.heap.spaces.size()); ++space) {
     if (exam.heap.spaces[space].layer != Layer::kDriver) continue;
     const FreedSites freed = freed_sites(exam.heap, space);
-    std::vector<SiteIndex> scattered;  // over functions none of which would be worth a word
+    std::map<Cause, std::vector<SiteIndex>> scattered;  // over functions none of which would be worth a word
     for (const std::vector<SiteIndex>& sites : by_function(exam, freed, piling_up(exam, space))) {
       const bool outgrown = std::ranges::any_of(sites, [&](SiteIndex i) { return is_outgrown(exam.heap.sites[i]); });
       if (!outgrown && are_made_for_the_run(exam, sites)) continue;  // never-freed lists them
       if (is_worth_a_leak(exam.heap, space, bytes_of(exam, sites))) {
         found.push_back(growing_blocks(exam, freed, sites));
       } else {
-        scattered.insert(scattered.end(), sites.begin(), sites.end());
+        std::vector<SiteIndex>& others = scattered[cause_of(exam.heap, exam.heap.sites[sites.front()])];
+        others.insert(others.end(), sites.begin(), sites.end());
       }
     }
-    if (!scattered.empty() && is_worth_a_leak(exam.heap, space, bytes_of(exam, scattered))) {
-      found.push_back(growing_blocks(exam, freed, scattered));
+    for (const auto& [cause, sites] : scattered) {
+      if (is_worth_a_leak(exam.heap, space, bytes_of(exam, sites))) found.push_back(growing_blocks(exam, freed, sites));
     }
   }
   return found;

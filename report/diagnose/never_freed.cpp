@@ -24,7 +24,7 @@ Finding never_freed(Examination& exam, std::vector<Share> shares) {
   const FindingSite& first = finding.sites.front();
   const std::string place = place_among_others(exam.heap, first.stack);
   std::set<std::string> places;
-  for (const FindingSite& site : finding.sites) places.insert(place_among_others(exam.heap, site.stack));
+  for (const FindingSite& site : finding.sites) places.insert(call_text(exam.heap, site.stack));
   finding.title = fmt::format("{} allocated at {}{} was never freed", size_text(finding.bytes), place,
                               places.size() < 2 ? "" : " and " + count_text(places.size() - 1, "other place"));
   const bool one_of_each = finding.blocks == finding.sites.size();

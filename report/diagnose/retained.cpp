@@ -163,9 +163,9 @@ Finding retained_results(Examination& exam, std::span<const SiteIndex> tensors) 
     finding.evidence.push_back("the intermediates of the same computations were freed: only what came out of them is held");
   }
   if (let_go) finding.evidence.push_back("all of it went at the program's end, with what held it");
-  const std::string move_away = on_host ? "R" : fmt::format("Move what is collected off the device (`{}.cpu()`), r", detach);
-  finding.advice = fmt::format("{}educe it at once (`.item()`, a running mean), or keep the last ones only: give the list or "
-                               "attribute that holds what {} makes a bound.", move_away, place);
+  const std::string move_away = on_host ? "" : fmt::format("Move what is collected off the device (`{}.cpu()`). ", detach);
+  finding.advice = fmt::format("{}Reduce it at once (`.item()`, a running mean), or keep the last ones only: give the list or attribute that "
+                               "holds what {} makes a bound.", move_away, place);
   return finding;
 }
 

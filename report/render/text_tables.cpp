@@ -59,7 +59,9 @@ std::string peak_text(const LedgerRow& row) {
 // A program that frees all on its way out held it all the same.
 std::string live_text(const LedgerRow& row) {
   if (row.live_bytes == 0) return {};
-  if (row.let_go && row.exit_bytes == 0) return fmt::format("in {} at its last allocation, let go after it", count_text(row.live_blocks, "block"));
+  if (row.let_go && row.exit_bytes == 0) {
+    return fmt::format("in {} at its last allocation, let go after it", count_text(row.live_blocks, "block"));
+  }
   std::string text = fmt::format("in {} at the end", count_text(row.live_blocks, "block"));
   if (row.exit_bytes == 0) return text + " of its work, freed on its way out";
   if (row.exit_bytes == row.live_bytes) return text;
@@ -235,7 +237,8 @@ void write_unseen(TextContext& context, const Heap& heap) {
     item("what these functions make, which the program or a library of it has looked up: " + names);
   }
   const bool is_measured = std::ranges::any_of(heap.spaces, [](const Space& space) { return !space.usage.rest.empty(); });
-  item(fmt::format("other processes' memory, {}and what lies between the blocks of a fragmented cache", is_measured ? "" : "CUDA contexts, "));
+  const char* contexts = is_measured ? "" : "CUDA contexts, ";
+  item(fmt::format("other processes' memory, {}and what lies between the blocks of a fragmented cache", contexts));
 }
 
 }  // namespace vramtrack

@@ -28,7 +28,7 @@ void publish_usage() {
   static PublishedUsage* const page = open_page();  // under the machine's lock
   if (page == nullptr) return;
   Machine& m = machine();
-  for (size_t i = 0; i < m.devices.size(); i++) {
+  for (size_t i = 0; i < m.devices.size() && i < PublishedUsage::kMaxDevices; i++) {
     const Device& device = m.devices[i];
     const bool is_used = device.primary != nullptr && device.primary->live;
     page->used_bytes[i] = is_used ? device.used_bytes + settings().context_bytes + m.streams.size() * settings().stream_bytes : 0;
