@@ -356,10 +356,10 @@ struct Header {
   uint64_t last_backward_serial;
   // How it ended
   std::atomic<uint64_t> work_ended_serial;  // events before the program began to tear itself down; 0 = it did not. Stored last
-  // Number under which frees are noted. While the work goes on it is `serial`, and this field means nothing. At its end it stays as it is where a
-  // program's objects are gone just before it says that it ends (Python: the locals of main()), so that the tensors freed since
-  // the last allocation count as live. Elsewhere it becomes kAfterWork; so it does for what a program frees by calls (all but
-  // tensors).
+  // Number under which frees are noted. While the work goes on it is `serial`, and this field means nothing. At its end it stays
+  // as it is where a program's objects are gone just before it says that it ends (Python: the locals of main()), so that the
+  // tensors freed since the last allocation count as live. Elsewhere it becomes kAfterWork; so it does for what a program frees by
+  // calls (all but tensors).
   uint64_t end_number;
   uint32_t work_ended_time_ms;
   uint32_t work_ended_step;

@@ -15,7 +15,8 @@ void record_piece(Recording& r, const CountedMemoryReport& report, uint32_t piec
   SpaceKey space = driver_space(report.kind, report.device);
   if (report.is_foreign && report.device >= 0) space.memory = Memory::kImported;
   const Origin origin = driver_origin(r);
-  record_allocation(r.recorder, {space, report.kind, piece, report.size, report.owner, Call::outermost().api, origin.stack.id, origin.thread});
+  record_allocation(r.recorder, {space, report.kind, piece, report.size, report.owner, Call::outermost().api, origin.stack.id,
+                                 origin.thread});
   note_references(r.recorder, report.kind, piece, 1, 0);
 }
 

@@ -52,7 +52,8 @@ CUresult CUDAAPI cuMemRetainAllocationHandle(CUmemGenericAllocationHandle* handl
   return result;
 }
 
-CUresult CUDAAPI cuMemMap(CUdeviceptr address, size_t size, size_t offset, CUmemGenericAllocationHandle handle, unsigned long long flags) {
+CUresult CUDAAPI cuMemMap(CUdeviceptr address, size_t size, size_t offset, CUmemGenericAllocationHandle handle,
+                          unsigned long long flags) {
   const CUresult result = VRAMTRACK_REAL(cuMemMap)(address, size, offset, handle, flags);
   if (result == CUDA_SUCCESS) physical_memory_mapped(address, size, handle);
   return result;

@@ -45,7 +45,8 @@ bool has_finding(const ReportedProcess& process, const ReportOptions& options) {
 size_t page_width(std::FILE* stream) {
   constexpr size_t kNarrowest = 50, kWidest = 120, kUsual = 100;
   winsize window = {};
-  if (ioctl(fileno(stream), TIOCGWINSZ, &window) == 0 && window.ws_col != 0) return std::clamp<size_t>(window.ws_col, kNarrowest, kWidest);
+  const bool is_terminal = ioctl(fileno(stream), TIOCGWINSZ, &window) == 0 && window.ws_col != 0;
+  if (is_terminal) return std::clamp<size_t>(window.ws_col, kNarrowest, kWidest);
   const char* columns = std::getenv("COLUMNS");
   const long wanted = columns != nullptr ? std::strtol(columns, nullptr, 10) : 0;
   return wanted > 0 ? std::clamp<size_t>(static_cast<size_t>(wanted), kNarrowest, kWidest) : kUsual;

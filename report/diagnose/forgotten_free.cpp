@@ -169,7 +169,9 @@ std::string sub_cause(const Heap& heap, const FreedSites& freed, const Site& sit
     return siblings_text(heap, siblings->second, site);
   }
   if (site.new_max_sizes == site.allocations) return "each is larger than all before, which are not freed: outgrown buffers are dropped";
-  if (is_overwritten(site)) return "a new block is made only when the size changes, while the old one is alive: its pointer is overwritten";
+  if (is_overwritten(site)) {
+    return "a new block is made only when the size changes, while the old one is alive: its pointer is overwritten";
+  }
   return site.size_max <= kTinyBlock ? "small blocks of one kind, never freed" : "";
 }
 
@@ -266,7 +268,9 @@ std::string advice_for(Cause cause, const std::string& place, const Site& site) 
                          "is open.", place, site.kind == Kind::kIpc ? "cudaIpcCloseMemHandle" : "cuMemUnmap`, `cuMemRelease");
     case Cause::kForgotten: break;
   }
-  if (is_overwritten(site)) return fmt::format("Call `{}` for the old block before its pointer is overwritten at {}.", right_free(site), place);
+  if (is_overwritten(site)) {
+    return fmt::format("Call `{}` for the old block before its pointer is overwritten at {}.", right_free(site), place);
+  }
   return fmt::format("Give what {} allocates an owner that calls `{}` on every way out (RAII), or reuse one buffer.", place,
                      right_free(site));
 }

@@ -144,7 +144,8 @@ bool were_let_go(const Site& site) {
 bool frees_others_there(const Heap& heap, const Site& kept) {
   const std::string place = place_text(heap, kept.stack);
   return std::ranges::any_of(heap.sites, [&](const Site& other) {
-    return other.id != kept.id && other.allocations > 1 && 2 * other.end_blocks <= other.allocations && place_text(heap, other.stack) == place;
+    const bool freed = other.allocations > 1 && 2 * other.end_blocks <= other.allocations;
+    return other.id != kept.id && freed && place_text(heap, other.stack) == place;
   });
 }
 

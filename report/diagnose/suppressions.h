@@ -3,7 +3,7 @@
 // A list has one rule a line, after the manner of LeakSanitizer; # begins a comment:
 //
 //   cached-unused                  no finding of this id
-//   leak:load_weights              no leak whose first site, the one that the report names, has this in a function, file or module of its stack
+//   leak:load_weights              no leak whose named place (its first site) has this in a function, file or module of its stack
 //   retained-results:eval/*.py     the same for one id
 //
 // Patterns match any part of a name; * and ? are wildcards.

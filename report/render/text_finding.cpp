@@ -3,6 +3,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <tuple>
 
@@ -101,7 +102,7 @@ void write_stack(TextContext& context, const Heap& heap, const Stack& stack) {
 
 // Sites that a person cannot tell apart, such as operators of one line: their stacks are folded to the same text.
 struct SiteEntry {
-  const FindingSite* like;  // the largest of them
+  const FindingSite* like;  // the first of them
   const Site* site;         // null: no allocation site
   uint64_t bytes = 0, blocks = 0, allocations = 0, frees = 0;
   size_t sites = 0;
@@ -126,7 +127,7 @@ std::vector<SiteEntry> entries(const Heap& heap, const Finding& finding) {
     entry.bytes += of.bytes, entry.blocks += of.blocks, entry.allocations += of.allocations;
     entry.frees += site != nullptr ? frees_while_working(*site) : of.frees;
   }
-  if (!list.empty()) std::stable_sort(list.begin() + 1, list.end(), [](const SiteEntry& a, const SiteEntry& b) { return a.bytes > b.bytes; });
+  if (list.size() > 2) std::ranges::stable_sort(list.begin() + 1, list.end(), std::greater<>(), &SiteEntry::bytes);
   return list;
 }
 
