@@ -1,6 +1,8 @@
 // Who refers to a piece of memory that several handles and mappings share? See counted_memory.h.
 #include "interpose/counted_memory.h"
 
+#include <initializer_list>
+
 namespace vramtrack {
 namespace {
 
@@ -33,6 +35,15 @@ void set(BlockIndex& index, uint64_t key, uint32_t id) {
   index.insert(key, id);
 }
 
+// Its number is free for another; none of its names may lead there.
+void free_piece(CountedMemory& shared, uint32_t id) {
+  MemoryPiece& gone = shared.pieces[id];
+  for (const uint64_t name : {gone.handle, gone.other_handle})
+    if (name && shared.handles.find(name) == id) shared.handles.erase(name);
+  gone = {0, 0, 0, 0, 0, 0, shared.free_piece};
+  shared.free_piece = id;
+}
+
 References references_of(const CountedMemory& shared, uint32_t piece) {
   if (!piece) return {};
   return {piece, shared.pieces[piece].references, shared.pieces[piece].mappings};
@@ -53,6 +64,7 @@ References drop_handle(CountedMemory& shared, uint64_t handle) {
   const uint32_t id = shared.handles.find(handle);
   if (!id) return {};
   shared.handles.erase(handle);
+  if (shared.pieces[id].other_handle) return {};
   shared.pieces[id].references = 0;
   return references_of(shared, id);
 }
@@ -61,7 +73,7 @@ uint32_t add_piece(CountedMemory& shared, uint64_t handle, int device, uint64_t 
   Locked hold(shared.lock);
   const uint32_t id = have_room(shared) ? new_piece(shared) : 0;
   if (!id) return 0;
-  shared.pieces[id] = {handle, owner, device, 1, 0, 0};
+  shared.pieces[id] = {handle, 0, owner, device, 1, 0, 0};
   set(shared.handles, handle, id);
   return id;
 }
@@ -78,8 +90,13 @@ References add_reference_at(CountedMemory& shared, uint64_t address, uint64_t ha
   const uint32_t mapping = shared.mappings ? mapping_around(shared, address) : 0;
   if (!mapping) return {};
   const uint32_t id = shared.mappings[mapping].piece;
-  shared.pieces[id].references++;
-  if (shared.handles.find(handle) != id) set(shared.handles, handle, id);
+  MemoryPiece& piece = shared.pieces[id];
+  if (shared.handles.find(handle) != id) {
+    if (piece.other_handle) return {};
+    if (handle != piece.handle) piece.other_handle = handle;
+    set(shared.handles, handle, id);
+  }
+  piece.references++;
   return references_of(shared, id);
 }
 
@@ -146,20 +163,15 @@ uint32_t give_up_mapping(CountedMemory& shared, uint32_t first, References& of) 
 void forget_pieces_of(CountedMemory& shared, int device, uint64_t context) {
   Locked hold(shared.lock);
   for (uint32_t id = 1; id <= shared.used_pieces; id++) {
-    MemoryPiece& piece = shared.pieces[id];
-    if (!piece.references || !piece.owner || (context ? piece.owner != context : piece.device != device)) continue;
-    if (shared.handles.find(piece.handle) == id) shared.handles.erase(piece.handle);
-    piece = {0, 0, 0, 0, 0, shared.free_piece};
-    shared.free_piece = id;
+    const MemoryPiece& piece = shared.pieces[id];
+    const bool is_of_it = context ? piece.owner == context : piece.device == device;
+    if (piece.references && piece.owner && is_of_it) free_piece(shared, id);
   }
 }
 
 void forget_piece(CountedMemory& shared, uint32_t piece) {
   Locked hold(shared.lock);
-  MemoryPiece& gone = shared.pieces[piece];
-  if (gone.references || gone.mappings) return;
-  gone = {0, 0, 0, 0, 0, shared.free_piece};
-  shared.free_piece = piece;
+  if (!shared.pieces[piece].references && !shared.pieces[piece].mappings) free_piece(shared, piece);
 }
 
 }  // namespace vramtrack

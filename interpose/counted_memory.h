@@ -17,6 +17,7 @@ namespace vramtrack {
 
 struct MemoryPiece {
   uint64_t handle;
+  uint64_t other_handle;  // a second name, where a retain answered one; 0 = none. Further ones are not followed
   uint64_t owner;  // context; 0 = it outlives contexts
   int device;
   uint32_t references, mappings;
@@ -45,7 +46,7 @@ struct References {
   uint32_t references, mappings;
 };
 
-// A handle that is given out anew: of the piece it named before, no release was seen.
+// A handle that is given out anew: of the piece it named before, no release was seen, or a second name is still in use.
 References drop_handle(CountedMemory&, uint64_t handle);
 
 // A piece made, or opened, with one reference by `handle`. Its number, or 0: no room.

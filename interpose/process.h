@@ -5,10 +5,10 @@
 #pragma once
 
 #include "interpose/capture_file.h"
+#include "interpose/counted_memory.h"
 #include "interpose/graph_memory.h"
 #include "interpose/interner_tables.h"
 #include "interpose/recorder.h"
-#include "interpose/counted_memory.h"
 #include "interpose/stack.h"
 
 namespace vramtrack {

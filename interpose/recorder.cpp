@@ -54,7 +54,7 @@ uint32_t site_of(Recorder& r, Recorder::Domain& domain, const Allocation& a, uin
   return id;
 }
 
-// The three notes are called before a site's live bytes change: what they were until now is what they were at the peak.
+// The three notes below are called before a site's live bytes change. What they were is what they were at the peak.
 void note_peak(Site& site, const Space& space) {
   if (site.peak_number != space.peak_number) {
     site.peak_number = space.peak_number;

@@ -105,11 +105,11 @@ void record_free(Recorder&, const SpaceKey&, uint64_t address, uint64_t reserved
 // A free at the driver that is yet to happen: exactly one of the two follows. `kinds`: a bit per format::Kind that may be freed so.
 TakenBlock take_block(Recorder&, uint64_t address, uint32_t kinds);
 TakenBlock take_handle(Recorder&, uint64_t handle, format::Kind);
-TakenBlock take_piece(Recorder&, format::Kind, uint32_t piece);  // of shared memory
+TakenBlock take_piece(Recorder&, format::Kind, uint32_t piece);  // of counted memory
 void put_back(Recorder&, const TakenBlock&);
 void give_up(Recorder&, const TakenBlock&, uint64_t driver_ns);
 
-// What keeps a piece of shared memory by now.
+// What keeps a piece of counted memory by now.
 void note_references(Recorder&, format::Kind, uint32_t piece, uint32_t references, uint32_t mappings);
 
 // The size of a piece that was recorded without one.
@@ -142,7 +142,7 @@ void record_step(Recorder&, format::StepSource);
 // The program's work is over: from now on frees are its teardown. They are noted, but survivors stay in the table.
 enum class WorkEnd {
   kInterpreterFinalizes,  // Python's; the process may yet go on without it, see resume_if_it_goes_on()
-  kPythonProcessExits,    // as above what was freed just before, since the last allocation, was part of it: the variables of main()
+  kPythonProcessExits,    // in both, tensors freed since the last allocation were part of it already: the variables of main()
   kProcessExits,
 };
 void record_work_ended(Recorder&, WorkEnd);

@@ -11,7 +11,8 @@ using namespace format;
 
 namespace {
 
-constexpr uint64_t kMostInTeardown = 64;     // allocations; as many records of blocks at most are not used again if the work goes on
+// Allocations. If the work goes on, the records of blocks that were freed meanwhile are not used again; that happens once.
+constexpr uint64_t kMostInTeardown = 64;
 constexpr uint32_t kLongestReturnMs = 1000;  // from the return of main() to the interpreter's teardown
 
 }  // namespace

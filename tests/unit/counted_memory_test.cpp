@@ -52,6 +52,20 @@ TEST_F(CountedMemoryTest, each_retain_wants_its_release) {
   EXPECT_EQ(release(shared, 100).piece, 0u);
 }
 
+TEST_F(CountedMemoryTest, a_second_name_leads_nowhere_once_the_piece_is_gone) {
+  add_mapping(shared, 0x1000, 0x1000, 100);
+  EXPECT_EQ(add_reference_at(shared, 0x1000, 101).references, 2u);
+  release(shared, 100);
+  EXPECT_EQ(drop_handle(shared, 100).piece, 0u);  // given out anew while 101 keeps the piece
+  const uint32_t other = add_piece(shared, 100);
+  unmap(0x1000, 0x1000);
+  EXPECT_TRUE(is_gone(release(shared, 101)));
+  forget_piece(shared, piece);
+  EXPECT_EQ(add_piece(shared, 200), piece);  // its number is another's
+  EXPECT_EQ(add_reference(shared, 101).piece, 0u);
+  EXPECT_EQ(add_reference(shared, 100).piece, other);
+}
+
 TEST_F(CountedMemoryTest, several_mappings_go_at_once_up_to_a_gap) {
   add_piece(shared, 200);
   add_mapping(shared, 0x1000, 0x1000, 100);
