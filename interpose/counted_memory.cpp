@@ -6,30 +6,6 @@
 namespace vramtrack {
 namespace {
 
-constexpr uint32_t kMaxPieces = 1 << 20;  // address space alone, until they are used
-
-bool have_room(CountedMemory& shared) {
-  if (!shared.pieces) shared.pieces = static_cast<MemoryPiece*>(map_private(kMaxPieces * sizeof(MemoryPiece)));
-  if (!shared.mappings) shared.mappings = static_cast<MemoryMapping*>(map_private(kMaxPieces * sizeof(MemoryMapping)));
-  return shared.pieces && shared.mappings;
-}
-
-uint32_t new_piece(CountedMemory& shared) {
-  if (const uint32_t id = shared.free_piece) {
-    shared.free_piece = shared.pieces[id].next_free;
-    return id;
-  }
-  return shared.used_pieces + 1 < kMaxPieces ? ++shared.used_pieces : 0;
-}
-
-uint32_t new_mapping(CountedMemory& shared) {
-  if (const uint32_t id = shared.free_mapping) {
-    shared.free_mapping = shared.mappings[id].next;
-    return id;
-  }
-  return shared.used_mappings + 1 < kMaxPieces ? ++shared.used_mappings : 0;
-}
-
 void set(BlockIndex& index, uint64_t key, uint32_t id) {
   index.erase(key);
   index.insert(key, id);
@@ -37,11 +13,10 @@ void set(BlockIndex& index, uint64_t key, uint32_t id) {
 
 // Its number is free for another; none of its names may lead there.
 void free_piece(CountedMemory& shared, uint32_t id) {
-  MemoryPiece& gone = shared.pieces[id];
+  const MemoryPiece& gone = shared.pieces[id];
   for (const uint64_t name : {gone.handle, gone.other_handle})
     if (name && shared.handles.find(name) == id) shared.handles.erase(name);
-  gone = {0, 0, 0, 0, 0, 0, shared.free_piece};
-  shared.free_piece = id;
+  shared.pieces.give_back(id);
 }
 
 References references_of(const CountedMemory& shared, uint32_t piece) {
@@ -50,7 +25,7 @@ References references_of(const CountedMemory& shared, uint32_t piece) {
 }
 
 uint32_t mapping_around(const CountedMemory& shared, uint64_t address) {
-  for (uint32_t i = 1; i <= shared.used_mappings; i++) {
+  for (uint32_t i = 1; i <= shared.mappings.used(); i++) {
     const MemoryMapping& mapping = shared.mappings[i];
     if (mapping.piece && address - mapping.address < mapping.size) return i;
   }
@@ -71,7 +46,7 @@ References drop_handle(CountedMemory& shared, uint64_t handle) {
 
 uint32_t add_piece(CountedMemory& shared, uint64_t handle, int device, uint64_t owner) {
   Locked hold(shared.lock);
-  const uint32_t id = have_room(shared) ? new_piece(shared) : 0;
+  const uint32_t id = shared.pieces.take();
   if (!id) return 0;
   shared.pieces[id] = {handle, 0, owner, device, 1, 0, 0};
   set(shared.handles, handle, id);
@@ -87,7 +62,7 @@ References add_reference(CountedMemory& shared, uint64_t handle) {
 
 References add_reference_at(CountedMemory& shared, uint64_t address, uint64_t handle) {
   Locked hold(shared.lock);
-  const uint32_t mapping = shared.mappings ? mapping_around(shared, address) : 0;
+  const uint32_t mapping = mapping_around(shared, address);
   if (!mapping) return {};
   const uint32_t id = shared.mappings[mapping].piece;
   MemoryPiece& piece = shared.pieces[id];
@@ -102,7 +77,7 @@ References add_reference_at(CountedMemory& shared, uint64_t address, uint64_t ha
 
 References add_mapping(CountedMemory& shared, uint64_t address, uint64_t size, uint64_t handle) {
   Locked hold(shared.lock);
-  const uint32_t piece = shared.handles.find(handle), id = piece ? new_mapping(shared) : 0;
+  const uint32_t piece = shared.handles.find(handle), id = piece ? shared.mappings.take() : 0;
   if (!id) return {};
   shared.mappings[id] = {address, size, piece, 0};
   set(shared.mapped, address, id);
@@ -151,18 +126,16 @@ void put_back_mappings(CountedMemory& shared, uint32_t first) {
 
 uint32_t give_up_mapping(CountedMemory& shared, uint32_t first, References& of) {
   Locked hold(shared.lock);
-  MemoryMapping& mapping = shared.mappings[first];
-  const uint32_t next = mapping.next, piece = mapping.piece;
+  const uint32_t next = shared.mappings[first].next, piece = shared.mappings[first].piece;
   if (shared.pieces[piece].mappings) shared.pieces[piece].mappings--;
   of = references_of(shared, piece);
-  mapping = {0, 0, 0, shared.free_mapping};
-  shared.free_mapping = first;
+  shared.mappings.give_back(first);
   return next;
 }
 
 void forget_pieces_of(CountedMemory& shared, int device, uint64_t context) {
   Locked hold(shared.lock);
-  for (uint32_t id = 1; id <= shared.used_pieces; id++) {
+  for (uint32_t id = 1; id <= shared.pieces.used(); id++) {
     const MemoryPiece& piece = shared.pieces[id];
     const bool is_of_it = context ? piece.owner == context : piece.device == device;
     if (piece.references && piece.owner && is_of_it) free_piece(shared, id);

@@ -12,8 +12,11 @@
 
 #include "interpose/block_index.h"
 #include "interpose/lock.h"
+#include "interpose/record_pool.h"
 
 namespace vramtrack {
+
+inline constexpr uint32_t kMaxPieces = 1 << 20;  // and as many mappings
 
 struct MemoryPiece {
   uint64_t handle;
@@ -21,7 +24,7 @@ struct MemoryPiece {
   uint64_t owner;  // context; 0 = it outlives contexts
   int device;
   uint32_t references, mappings;
-  uint32_t next_free;
+  uint32_t next;  // of the free ones
 };
 
 struct MemoryMapping {
@@ -32,10 +35,8 @@ struct MemoryMapping {
 
 struct CountedMemory {
   Lock lock;
-  MemoryPiece* pieces;
-  MemoryMapping* mappings;
-  uint32_t used_pieces, free_piece;
-  uint32_t used_mappings, free_mapping;
+  RecordPool<MemoryPiece, kMaxPieces> pieces;
+  RecordPool<MemoryMapping, kMaxPieces> mappings;
   BlockIndex handles;  // handle -> piece
   BlockIndex mapped;   // first address -> mapping
 };

@@ -4,21 +4,6 @@
 namespace vramtrack {
 namespace {
 
-constexpr uint32_t kMaxGraphNodes = 1 << 18;
-
-bool have_nodes(GraphMemory& graphs) {
-  if (!graphs.nodes) graphs.nodes = static_cast<GraphNode*>(map_private(kMaxGraphNodes * sizeof(GraphNode)));
-  return graphs.nodes;
-}
-
-uint32_t new_node(GraphMemory& graphs) {
-  if (const uint32_t id = graphs.first_free) {
-    graphs.first_free = graphs.nodes[id].next;
-    return id;
-  }
-  return graphs.used + 1 < kMaxGraphNodes ? ++graphs.used : 0;
-}
-
 void set_list(BlockIndex& lists, uint64_t key, uint32_t node) {
   lists.erase(key);
   if (node) lists.insert(key, node);
@@ -29,8 +14,7 @@ void drop(GraphMemory& graphs, uint32_t node) {
   while (node && --graphs.nodes[node].names == 0) {
     const uint32_t next = graphs.nodes[node].next;
     if (graphs.makers.find(graphs.nodes[node].address) == node) graphs.makers.erase(graphs.nodes[node].address);
-    graphs.nodes[node].next = graphs.first_free;
-    graphs.first_free = node;
+    graphs.nodes.give_back(node);
     graphs.alive.fetch_sub(1, std::memory_order_relaxed);
     node = next;
   }
@@ -49,9 +33,8 @@ uint32_t allocator_of(const GraphMemory& graphs, uint64_t graph, uint64_t addres
 
 void add_graph_node(GraphMemory& graphs, const GraphNode& added) {
   Locked hold(graphs.lock);
-  if (!have_nodes(graphs)) return;
   const uint32_t list = graphs.lists.find(added.graph);
-  const uint32_t id = new_node(graphs);
+  const uint32_t id = graphs.nodes.take();
   if (!id) return;
   GraphNode& node = graphs.nodes[id];
   node = added;

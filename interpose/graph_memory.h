@@ -13,8 +13,11 @@
 #include "interpose/block_index.h"
 #include "interpose/capture_format.h"
 #include "interpose/lock.h"
+#include "interpose/record_pool.h"
 
 namespace vramtrack {
+
+inline constexpr uint32_t kMaxGraphNodes = 1 << 18;
 
 struct GraphNode {
   uint64_t graph;
@@ -30,8 +33,7 @@ struct GraphNode {
 struct GraphMemory {
   Lock lock;
   std::atomic<uint32_t> alive;  // nodes; 0 = nothing to ask at a launch
-  GraphNode* nodes;
-  uint32_t used, first_free;
+  RecordPool<GraphNode, kMaxGraphNodes> nodes;
   uint64_t last_number;
   BlockIndex lists;   // graph or instance -> its newest node
   BlockIndex makers;  // address -> the newest node that allocates it

@@ -9,7 +9,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <ctime>
 
 #include "report/capture_reader_heap.h"
 #include "report/process_status.h"
@@ -18,19 +17,11 @@ namespace vramtrack {
 namespace {
 
 using reader::HeaderCopy;
+using reader::is_capture_of;
 using reader::Source;
 
 ReadError error(const std::string& name, std::string_view what, std::string_view why) {
   return {fmt::format("{}: {}: {}", name, what, why)};
-}
-
-// Seconds from the begin of the recording to now, on the machine and in the boot in which it was made.
-double recording_age(const HeaderCopy& header) {
-  timespec now = {};
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  const double seconds = static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) / 1e9;
-  const double age = seconds - static_cast<double>(header->start_monotonic_ns) / 1e9;
-  return std::clamp(age, 0.0, 4e6);  // 46 days, as milliseconds in 32 bits
 }
 
 std::variant<Heap, ReadError> read_source(const Source& source, const std::string& name) {
@@ -52,7 +43,7 @@ std::variant<Heap, ReadError> read_source(const Source& source, const std::strin
   if (process.ended == "unknown" && process_is_running(process.pid, header->process_start_ticks, process.host)) {
     process.ended = "running";
     process.end_time_known = true;
-    process.duration = process.recorded_from + recording_age(header);
+    process.duration = process.recorded_from + recording_age_ms(header->start_monotonic_ns) / 1000.0;
   }
   return heap;
 }
@@ -101,14 +92,13 @@ bool write_process_end(const std::string& path, int pid, uint64_t run_id, Proces
   int fd = open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW);
   if (fd < 0) return false;
   HeaderCopy header;
-  bool ours = pread(fd, header.bytes, sizeof(header.bytes), 0) == sizeof(header.bytes) &&
-              std::memcmp(header->magic, format::kMagic, sizeof(format::kMagic)) == 0 &&
-              header->version == format::kVersion && header->pid == static_cast<uint32_t>(pid) && header->run_id == run_id;
+  bool ours = pread(fd, header.bytes, sizeof(header.bytes), 0) == sizeof(header.bytes) && is_capture_of(header, pid) &&
+              header->run_id == run_id;
   if (ours && header->end_kind == format::EndKind::kUnknown) {
     const int32_t code = end.code;
     const format::EndKind kind = end.by_signal ? format::EndKind::kSignal : format::EndKind::kExit;
     // Time and code first: whoever sees the kind must see both.
-    const auto time_ms = static_cast<uint32_t>(recording_age(header) * 1000);
+    const uint32_t time_ms = recording_age_ms(header->start_monotonic_ns);
     ours = pwrite(fd, &time_ms, sizeof(time_ms), offsetof(format::Header, end_time_ms)) == sizeof(time_ms) &&
            pwrite(fd, &code, sizeof(code), offsetof(format::Header, end_code)) == sizeof(code) &&
            pwrite(fd, &kind, sizeof(kind), offsetof(format::Header, end_kind)) == sizeof(kind);

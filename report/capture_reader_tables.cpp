@@ -38,6 +38,11 @@ uint64_t believable_count(const Source& source, const format::Table& table, cons
 
 }  // namespace
 
+bool is_capture_of(const HeaderCopy& header, int pid) {
+  return std::memcmp(header->magic, format::kMagic, sizeof(format::kMagic)) == 0 && header->version == format::kVersion &&
+         header->pid == static_cast<uint32_t>(pid);
+}
+
 TableCopy read_table(const Source& source, const HeaderCopy& header, format::TableId id, size_t record_size,
                      std::vector<std::string>& damage) {
   const format::Table& table = header->tables[id];

@@ -28,6 +28,9 @@ struct HeaderCopy {
   const format::Header* operator->() const { return reinterpret_cast<const format::Header*>(bytes); }
 };
 
+// Of the version that is read, and of this process.
+bool is_capture_of(const HeaderCopy&, int pid);
+
 // The bytes of a table, records side by side; parts that could not be read are zero, which is "not written".
 struct TableCopy {
   std::vector<std::byte> bytes;

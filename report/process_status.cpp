@@ -1,8 +1,10 @@
-// Is the process of a capture still running on this machine?
+// Is the process of a capture still running on this machine, and since when is it recorded?
 #include "report/process_status.h"
 
 #include <unistd.h>
 
+#include <algorithm>
+#include <ctime>
 #include <fstream>
 #include <sstream>
 #include <string>
@@ -31,6 +33,14 @@ bool process_is_running(int pid, uint64_t start_ticks, std::string_view host) {
   uint64_t ticks = 0;
   fields >> ticks;
   return fields && ticks == start_ticks && state != "Z" && state != "X";
+}
+
+uint32_t recording_age_ms(uint64_t start_monotonic_ns) {
+  timespec now = {};
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  const uint64_t ns = static_cast<uint64_t>(now.tv_sec) * 1'000'000'000 + static_cast<uint64_t>(now.tv_nsec);
+  const uint64_t age_ms = (ns - std::min(ns, start_monotonic_ns)) / 1'000'000;
+  return static_cast<uint32_t>(std::min<uint64_t>(age_ms, 4'000'000'000));
 }
 
 }  // namespace vramtrack

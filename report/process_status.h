@@ -1,4 +1,4 @@
-// Is the process of a capture still running on this machine?
+// Is the process of a capture still running on this machine, and since when is it recorded?
 #pragma once
 
 #include <cstdint>
@@ -9,5 +9,8 @@ namespace vramtrack {
 // False too where it cannot be told: another host, another pid namespace. `start_ticks` (field 22 of /proc/PID/stat) tells the
 // process from a later one that was given the same pid. A process that is dead but not yet waited for does not run.
 bool process_is_running(int pid, uint64_t start_ticks, std::string_view host);
+
+// Milliseconds since a recording began, on the machine and in the boot in which it was made; 46 days at most.
+uint32_t recording_age_ms(uint64_t start_monotonic_ns);
 
 }  // namespace vramtrack

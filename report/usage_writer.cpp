@@ -7,10 +7,10 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstring>
-#include <ctime>
 #include <memory>
 
 #include "report/capture_reader_tables.h"
+#include "report/process_status.h"
 
 namespace vramtrack {
 namespace {
@@ -31,13 +31,6 @@ struct File {
     return pread(fd, to, size, static_cast<off_t>(offset)) == static_cast<ssize_t>(size);
   }
 };
-
-uint32_t age_ms(const Header& header) {
-  timespec now = {};
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  const uint64_t ns = static_cast<uint64_t>(now.tv_sec) * 1'000'000'000 + static_cast<uint64_t>(now.tv_nsec);
-  return static_cast<uint32_t>((ns - std::min(ns, header.start_monotonic_ns)) / 1'000'000);
-}
 
 void add_point(format::Usage& usage, uint64_t rest, uint32_t time_ms) {
   uint32_t point = usage.samples >> usage.scale;
@@ -62,10 +55,8 @@ bool UsageWriter::add(const std::string& path, pid_t pid, const std::array<uint8
   const auto header = std::make_unique<reader::HeaderCopy>();
   if (file.fd < 0 || !file.read(0, header->bytes, sizeof(Header))) return false;
   const Header& head = *header->operator->();
-  const bool ours = std::memcmp(head.magic, format::kMagic, sizeof(format::kMagic)) == 0 && head.version == format::kVersion &&
-                    head.pid == static_cast<uint32_t>(pid);
   const format::Table& table = head.tables[format::kSpaces];
-  if (!ours) return false;
+  if (!reader::is_capture_of(*header, pid)) return false;
   if (head.work_ended_serial != 0 || table.record_size != sizeof(Space)) return true;
 
   const uint64_t spaces = std::min<uint64_t>(table.count.load(std::memory_order_relaxed), table.first_chunk_records);
@@ -80,7 +71,7 @@ bool UsageWriter::add(const std::string& path, pid_t pid, const std::array<uint8
     usage.used = bytes;
     usage.tracked = is.live_bytes;
     usage.peak_used = std::max(usage.peak_used, bytes);
-    add_point(usage, bytes - std::min(bytes, is.live_bytes), age_ms(head));
+    add_point(usage, bytes - std::min(bytes, is.live_bytes), recording_age_ms(head.start_monotonic_ns));
     if (pwrite(file.fd, &usage, sizeof usage, static_cast<off_t>(place + offsetof(Space, usage))) < 0) return true;
   }
   return true;

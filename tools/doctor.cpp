@@ -6,7 +6,6 @@
 #include <fmt/format.h>
 
 #include <array>
-#include <cerrno>
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
@@ -139,7 +138,7 @@ int doctor_command(const DoctorOptions& options) {
     std::printf("%-5s %s: %s\n", word, check.what.c_str(), check.answer.c_str());
     bad |= check.state == State::kBad;
   }
-  std::printf("\n%s\n", bad ? "Nothing can be recorded before what is marked NO is mended."
+  std::printf("\n%s\n", bad ? "What is marked NO is to be mended first."
                             : "Programs can be recorded; what is marked `less` is not seen.");
   return bad ? 1 : 0;
 }
