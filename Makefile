@@ -90,9 +90,13 @@ $(BUILD)/obj/interpose/%.S.o: interpose/%.S
 	@mkdir -p $(@D)
 	$(Q)$(CC) -MMD -MP -I. -c $< -o $@
 
-$(BUILD)/lib/libvramtrack.so: $(interpose_obj) interpose/exports.map | $(BUILD)/lib/libunwind.so.8
+$(BUILD)/exports.map: interpose/exports.map.in interpose/hooks.def
 	@mkdir -p $(@D)
-	$(Q)$(CC) -shared -o $@ $(interpose_obj) -Wl,--version-script=interpose/exports.map \
+	$(Q)$(CXX) -E -P -x c++ -I. $< -o $@
+
+$(BUILD)/lib/libvramtrack.so: $(interpose_obj) $(BUILD)/exports.map | $(BUILD)/lib/libunwind.so.8
+	@mkdir -p $(@D)
+	$(Q)$(CC) -shared -o $@ $(interpose_obj) -Wl,--version-script=$(BUILD)/exports.map \
 	  -Wl,-soname,libvramtrack.so -Wl,-z,defs -Wl,-z,now -Wl,-z,relro -Wl,--as-needed \
 	  $(if $(SANITIZE),-fsanitize=$(SANITIZE))
 

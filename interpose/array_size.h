@@ -15,6 +15,18 @@ struct ArrayShape {
   uint32_t flags;                 // CUDA_ARRAY3D_*
 };
 
+// Of the driver's descriptors: both generations have these fields, in 32 and in 64 bits.
+template <typename Descriptor>
+ArrayShape shape_of(const Descriptor* array) {
+  if (!array) return {};
+  ArrayShape shape{array->Width, array->Height, 1, array->Format, array->NumChannels, 0};
+  if constexpr (requires { array->Depth; }) {
+    shape.depth = array->Depth;
+    shape.flags = array->Flags;
+  }
+  return shape;
+}
+
 // 0 for sparse arrays and for those whose mapping is deferred: memory is mapped into them later, and is another allocation's.
 uint64_t array_bytes(const ArrayShape&);
 

@@ -40,6 +40,7 @@ inline constexpr TableShape kShapes[format::kTableCount] = {
     {sizeof(format::Curve), 8},      // kCurves
     {sizeof(format::Block), 10},     // kBlocks
     {sizeof(format::Incident), 4},   // kIncidents
+    {sizeof(format::Pool), 1},       // kPools
 };
 
 struct CaptureFile {

@@ -38,11 +38,12 @@
 namespace vramtrack::format {
 
 inline constexpr char kMagic[8] = {'V', 'R', 'A', 'M', 'T', 'R', 'K', '\n'};
-inline constexpr uint32_t kVersion = 3;  // raised whenever a field changes place or meaning; older ones were never released
+inline constexpr uint32_t kVersion = 4;  // raised whenever a field changes place or meaning; older ones were never released
 
 inline constexpr uint32_t kCurvePoints = 64;
 inline constexpr uint32_t kSeriesPoints = 512;
 inline constexpr uint32_t kUsagePoints = 64;
+inline constexpr uint32_t kPoolPoints = 64;
 inline constexpr uint32_t kLifetimeBuckets = 8;
 inline constexpr uint32_t kTopSites = 16;
 inline constexpr uint32_t kMaxChunks = 32;
@@ -65,9 +66,13 @@ enum class Kind : uint8_t {
   kRegistered,     // cuMemHostRegister: the program's own memory, page-locked
   kCpu,            // a framework's block in pageable host memory
   kGraphMemory,    // an allocation node of a graph that was launched
+  kShared,         // an address in another process's pool or another API's memory: not this process's to count
   // Known by the number of a piece of counted memory, see counted_memory.h.
   kPhysical,       // cuMemCreate, cuMemImportFromShareableHandle: physical memory, mapped or not
   kIpc,            // cuIpcOpenMemHandle
+  // Handles, counted as well; these two take no device memory of their own.
+  kMulticast,
+  kUserObject,
   // Handles. The address is the handle.
   kStream,
   kEvent,
@@ -78,7 +83,23 @@ enum class Kind : uint8_t {
   kTexture,
   kSurface,
   kMemoryPool,
+  kContext,
+  kGreenContext,
+  kExternalMemory,
+  kGraphicsResource,
+  kAddressRange,   // cuMemAddressReserve: no memory, but room for some
+  // Of the libraries that come with CUDA.
+  kCublas,
+  kCublasLt,
+  kCudnn,
+  kCufft,
+  kCurand,
+  kCusolver,
+  kCusparse,
+  kNccl,
 };
+inline bool is_handle(Kind kind) { return kind >= Kind::kMulticast; }
+inline bool is_counted(Kind kind) { return kind >= Kind::kPhysical && kind <= Kind::kUserObject; }
 
 enum class FrameKind : uint32_t { kNone, kPython, kNative, kMarker };
 
@@ -117,6 +138,7 @@ enum TableId : uint32_t {
   kCurves,
   kBlocks,
   kIncidents,
+  kPools,
   kTableCount,
 };
 
@@ -182,6 +204,40 @@ struct Usage {
   UsagePoint point[kUsagePoints];
 };
 static_assert(sizeof(Usage) == 32 + sizeof(UsagePoint) * kUsagePoints);
+
+// A pool of stream-ordered memory, or (handle 0) the memory that graphs allocate from: what it holds and how much of that is in use, by
+// the driver's own account. Asked for when the program allocates or frees, a few times a second.
+struct PoolPoint {
+  uint64_t idle_min, used_max;  // bytes, over the samples the point covers; idle = reserved but not in use
+  uint32_t time_ms;             // of the last of them
+  uint32_t reserved;
+};
+struct Pool {
+  uint64_t handle;
+  uint64_t reserved, used;     // bytes, at the last sample
+  uint64_t peak_reserved;
+  uint64_t threshold;          // bytes that are not given back to the device when nothing uses them
+  int16_t device;              // ordinal; -1 = host memory
+  uint16_t destroyed;          // 1: by the program
+  uint32_t threshold_stack;    // who set it; 0 = nobody was seen to
+  uint32_t threshold_api;      // string
+  uint32_t samples;            // 0 = never asked
+  uint32_t scale;              // a point covers 2^scale samples
+  uint32_t reserved0;
+  PoolPoint point[kPoolPoints];
+};
+static_assert(sizeof(Pool) == 64 + sizeof(PoolPoint) * kPoolPoints);
+
+// Resident memory of the process on the host, over time. Written by `vramtrack run` from outside, like Usage.
+struct ResidentPoint {
+  uint32_t least_kib;  // of the samples the point covers
+  uint32_t time_ms;    // of the last of them
+};
+struct Resident {
+  uint32_t samples;    // 0 = not measured
+  uint32_t scale;      // a point covers 2^scale samples
+  ResidentPoint point[kUsagePoints];
+};
 
 // One memory whose bytes add up and have a peak: a layer's view of one device, of pinned or of pageable host memory.
 struct Space {
@@ -369,6 +425,7 @@ struct Header {
   uint32_t end_time_ms;           // 0 = not known
   uint32_t reserved0;
   uint64_t reserved1[5];
+  Resident resident;
   Table tables[kTableCount];
 };
 static_assert(sizeof(Header) <= 4096);

@@ -21,7 +21,7 @@ void free_piece(CountedMemory& shared, uint32_t id) {
 
 References references_of(const CountedMemory& shared, uint32_t piece) {
   if (!piece) return {};
-  return {piece, shared.pieces[piece].references, shared.pieces[piece].mappings};
+  return {piece, shared.pieces[piece].kind, shared.pieces[piece].references, shared.pieces[piece].mappings};
 }
 
 uint32_t mapping_around(const CountedMemory& shared, uint64_t address) {
@@ -30,6 +30,15 @@ uint32_t mapping_around(const CountedMemory& shared, uint64_t address) {
     if (mapping.piece && address - mapping.address < mapping.size) return i;
   }
   return 0;
+}
+
+References map_piece(CountedMemory& shared, uint64_t address, uint64_t size, uint32_t piece) {
+  const uint32_t id = piece ? shared.mappings.take() : 0;
+  if (!id) return {};
+  shared.mappings[id] = {address, size, piece, 0};
+  set(shared.mapped, address, id);
+  shared.pieces[piece].mappings++;
+  return references_of(shared, piece);
 }
 
 }  // namespace
@@ -44,19 +53,29 @@ References drop_handle(CountedMemory& shared, uint64_t handle) {
   return references_of(shared, id);
 }
 
-uint32_t add_piece(CountedMemory& shared, uint64_t handle, int device, uint64_t owner) {
+uint32_t add_piece(CountedMemory& shared, format::Kind kind, uint64_t handle, int device, uint64_t owner) {
   Locked hold(shared.lock);
   const uint32_t id = shared.pieces.take();
   if (!id) return 0;
-  shared.pieces[id] = {handle, 0, owner, device, 1, 0, 0};
+  shared.pieces[id] = {kind, handle, 0, owner, device, 1, 0, 0};
   set(shared.handles, handle, id);
   return id;
 }
 
-References add_reference(CountedMemory& shared, uint64_t handle) {
+References add_references(CountedMemory& shared, uint64_t handle, uint32_t count) {
   Locked hold(shared.lock);
   const uint32_t id = shared.handles.find(handle);
-  if (id) shared.pieces[id].references++;
+  if (id) shared.pieces[id].references += count;
+  return references_of(shared, id);
+}
+
+References drop_references(CountedMemory& shared, uint64_t handle, uint32_t count) {
+  Locked hold(shared.lock);
+  const uint32_t id = shared.handles.find(handle);
+  if (!id) return {};
+  uint32_t& references = shared.pieces[id].references;
+  references -= count < references ? count : references;
+  if (!references) shared.handles.erase(handle);
   return references_of(shared, id);
 }
 
@@ -77,12 +96,13 @@ References add_reference_at(CountedMemory& shared, uint64_t address, uint64_t ha
 
 References add_mapping(CountedMemory& shared, uint64_t address, uint64_t size, uint64_t handle) {
   Locked hold(shared.lock);
-  const uint32_t piece = shared.handles.find(handle), id = piece ? shared.mappings.take() : 0;
-  if (!id) return {};
-  shared.mappings[id] = {address, size, piece, 0};
-  set(shared.mapped, address, id);
-  shared.pieces[piece].mappings++;
-  return references_of(shared, piece);
+  return map_piece(shared, address, size, shared.handles.find(handle));
+}
+
+References add_mapping_of(CountedMemory& shared, uint64_t address, uint64_t size, uint64_t known_address) {
+  Locked hold(shared.lock);
+  const uint32_t known = mapping_around(shared, known_address);
+  return map_piece(shared, address, size, known ? shared.mappings[known].piece : 0);
 }
 
 uint32_t take_reference(CountedMemory& shared, uint64_t handle) {

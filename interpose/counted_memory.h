@@ -4,6 +4,8 @@
 // of it into ranges. Physical memory lives until no handle and no mapping refers to it. Memory of another process that is opened has
 // a counted address and no mappings: the same bookkeeping. The bytes are the recorder's; here are the references alone.
 //
+// Multicast objects are named by handles of the same kind and counted with physical memory; user objects are counted apart.
+//
 // A reference that is about to go is taken first, so that another thread may be given its handle or address meanwhile, and is put back
 // if the driver refuses. Thread-safety: everything may be called from any thread. Bounded: beyond kMaxPieces, new ones are not followed.
 #pragma once
@@ -11,6 +13,7 @@
 #include <cstdint>
 
 #include "interpose/block_index.h"
+#include "interpose/capture_format.h"
 #include "interpose/lock.h"
 #include "interpose/record_pool.h"
 
@@ -19,6 +22,7 @@ namespace vramtrack {
 inline constexpr uint32_t kMaxPieces = 1 << 20;  // and as many mappings
 
 struct MemoryPiece {
+  format::Kind kind;
   uint64_t handle;
   uint64_t other_handle;  // a second name, where a retain answered one; 0 = none. Further ones are not followed
   uint64_t owner;  // context; 0 = it outlives contexts
@@ -44,6 +48,7 @@ struct CountedMemory {
 // How often a piece is referred to now. `piece` 0: it is not known.
 struct References {
   uint32_t piece;
+  format::Kind kind;
   uint32_t references, mappings;
 };
 
@@ -51,12 +56,15 @@ struct References {
 References drop_handle(CountedMemory&, uint64_t handle);
 
 // A piece made, or opened, with one reference by `handle`. Its number, or 0: no room.
-uint32_t add_piece(CountedMemory&, uint64_t handle, int device = 0, uint64_t owner = 0);
-// The piece is one that was made before: one reference more.
-References add_reference(CountedMemory&, uint64_t handle);
+uint32_t add_piece(CountedMemory&, format::Kind, uint64_t handle, int device = 0, uint64_t owner = 0);
+// The piece is one that was made before: so many references more.
+References add_references(CountedMemory&, uint64_t handle, uint32_t count = 1);
+References drop_references(CountedMemory&, uint64_t handle, uint32_t count);
 // The same where `handle` was answered for an address inside a mapping; it may be a new name.
 References add_reference_at(CountedMemory&, uint64_t address, uint64_t handle);
 References add_mapping(CountedMemory&, uint64_t address, uint64_t size, uint64_t handle);
+// Mapped once more, where what is mapped at `known_address` is.
+References add_mapping_of(CountedMemory&, uint64_t address, uint64_t size, uint64_t known_address);
 
 // A reference by handle on its way to being released.
 uint32_t take_reference(CountedMemory&, uint64_t handle);

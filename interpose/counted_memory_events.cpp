@@ -8,12 +8,28 @@ using namespace format;
 
 namespace {
 
-// Of these kinds blocks are known by the number of their piece, not by an address.
-CountedMemory& counted_memory(Recording& r, Kind kind) { return kind == Kind::kIpc ? r.opened : r.physical; }
+// Of these kinds blocks are known by the number of their piece, not by an address. A handle that is released leads to one of the
+// kind's store, whatever it is itself.
+CountedMemory& counted_memory(Recording& r, Kind kind) {
+  switch (kind) {
+    case Kind::kIpc: return r.opened;
+    case Kind::kUserObject: return r.user_objects;
+    default: return r.physical;
+  }
+}
 
-void record_piece(Recording& r, const CountedMemoryReport& report, uint32_t piece) {
+SpaceKey space_of(const CountedMemoryReport& report) {
+  if (is_handle(report.kind)) return handle_space(report.device);
   SpaceKey space = driver_space(report.kind, report.device);
   if (report.is_foreign && report.device >= 0) space.memory = Memory::kImported;
+  return space;
+}
+
+// Above all addresses. Parts of objects are told apart by 23 bits of a hash, and offsets have a tebibyte.
+uint64_t address_of(const BoundPlace& place) { return 1ull << 63 | hash_mix(place.object, place.part) >> 41 << 40 | place.offset; }
+
+void record_piece(Recording& r, const CountedMemoryReport& report, uint32_t piece) {
+  const SpaceKey space = space_of(report);
   const Origin origin = driver_origin(r);
   record_allocation(r.recorder, {space, report.kind, piece, report.size, report.owner, Call::outermost().api, origin.stack.id,
                                  origin.thread});
@@ -21,21 +37,26 @@ void record_piece(Recording& r, const CountedMemoryReport& report, uint32_t piec
 }
 
 // What nobody refers to any more is freed. Two threads may note their counts of one piece in the wrong order: they are evidence only.
-void settle(Recording& r, Kind kind, const References& now) {
+void settle(Recording& r, const References& now) {
   if (!now.piece) return;
   if (now.references || now.mappings) {
-    note_references(r.recorder, kind, now.piece, now.references, now.mappings);
+    note_references(r.recorder, now.kind, now.piece, now.references, now.mappings);
     return;
   }
-  if (const TakenBlock taken = take_piece(r.recorder, kind, now.piece); taken.block) give_up(r.recorder, taken, 0);
-  forget_piece(counted_memory(r, kind), now.piece);
+  if (const TakenBlock taken = take_piece(r.recorder, now.kind, now.piece); taken.block) give_up(r.recorder, taken, 0);
+  forget_piece(counted_memory(r, now.kind), now.piece);
+}
+
+void mapped(Recording& r, const References& now, uint64_t size) {
+  settle(r, now);
+  if (now.mappings == 1 && now.kind == Kind::kPhysical) note_size(r.recorder, now.kind, now.piece, size);  // what was imported came without one
 }
 
 void unmap(Recording& r, uint32_t first) {
   for (uint32_t mapping = first; mapping;) {
     References now;
     mapping = give_up_mapping(r.physical, mapping, now);
-    settle(r, Kind::kPhysical, now);
+    settle(r, now);
   }
 }
 
@@ -47,16 +68,16 @@ void counted_memory_made(const CountedMemoryReport& report) {
   if (!r) return;
   CountedMemory& shared = counted_memory(*r, report.kind);
   if (report.kind == Kind::kIpc) {  // opened again, it has the same address
-    if (const References again = add_reference(shared, report.handle); again.piece) return settle(*r, report.kind, again);
+    if (const References again = add_references(shared, report.handle); again.piece) return settle(*r, again);
   }
-  settle(*r, report.kind, drop_handle(shared, report.handle));
-  if (const uint32_t piece = add_piece(shared, report.handle, report.device, report.owner)) record_piece(*r, report, piece);
+  settle(*r, drop_handle(shared, report.handle));
+  if (const uint32_t piece = add_piece(shared, report.kind, report.handle, report.device, report.owner)) record_piece(*r, report, piece);
 }
 
 void physical_memory_retained(uint64_t address, uint64_t handle) {
   OwnWork work;
   Recording* r = work.entered() ? present_recording() : nullptr;
-  if (r) settle(*r, Kind::kPhysical, add_reference_at(r->physical, address, handle));
+  if (r) settle(*r, add_reference_at(r->physical, address, handle));
 }
 
 void physical_memory_mapped(uint64_t address, uint64_t size, uint64_t handle) {
@@ -64,9 +85,39 @@ void physical_memory_mapped(uint64_t address, uint64_t size, uint64_t handle) {
   Recording* r = work.entered() ? present_recording() : nullptr;
   if (!r) return;
   unmap(*r, take_mappings(r->physical, address, size));  // whose end was not seen
-  const References now = add_mapping(r->physical, address, size, handle);
-  settle(*r, Kind::kPhysical, now);
-  if (now.mappings == 1) note_size(r->recorder, Kind::kPhysical, now.piece, size);  // what was imported came without one
+  mapped(*r, add_mapping(r->physical, address, size, handle), size);
+}
+
+void physical_memory_bound(const BoundPlace& place, uint64_t size, uint64_t handle) {
+  OwnWork work;
+  Recording* r = work.entered() ? present_recording() : nullptr;
+  if (r) mapped(*r, add_mapping(r->physical, address_of(place), size, handle), size);
+}
+
+void physical_memory_at_bound(const BoundPlace& place, uint64_t size, uint64_t address) {
+  OwnWork work;
+  Recording* r = work.entered() ? present_recording() : nullptr;
+  if (r) mapped(*r, add_mapping_of(r->physical, address_of(place), size, address), size);
+}
+
+void physical_memory_unbound(const BoundPlace& place, uint64_t size) {
+  OwnWork work;
+  Recording* r = work.entered() ? present_recording() : nullptr;
+  if (r) unmap(*r, take_mappings(r->physical, address_of(place), size));
+}
+
+void user_object_retained(uint64_t handle, uint32_t count) {
+  OwnWork work;
+  Recording* r = work.entered() && count ? present_recording() : nullptr;
+  if (r) settle(*r, add_references(r->user_objects, handle, count));
+}
+
+void user_object_released(uint64_t handle, uint32_t count) {
+  OwnWork work;
+  Recording* r = work.entered() && count ? present_recording() : nullptr;
+  if (!r) return;
+  notice_end_of_work(*r);
+  settle(*r, drop_references(r->user_objects, handle, count));
 }
 
 PendingRelease::PendingRelease(Kind kind, uint64_t handle) : kind_(kind), handle_(handle) {
@@ -82,7 +133,7 @@ void PendingRelease::finish(int result) {
   Recording* r = work.entered() && piece_ ? present_recording() : nullptr;
   if (!r) return;
   CountedMemory& shared = counted_memory(*r, kind_);
-  if (result == kSuccess) settle(*r, kind_, give_up_reference(shared, handle_, piece_));
+  if (result == kSuccess) settle(*r, give_up_reference(shared, handle_, piece_));
   else put_back_reference(shared, handle_, piece_);
 }
 

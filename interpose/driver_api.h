@@ -13,6 +13,14 @@
 #if CUDA_VERSION < 12000
 extern "C" CUresult CUDAAPI cuGetProcAddress_v2(const char*, void**, int, cuuint64_t, int*);
 #endif
+// Declared in headers that need those of the other API.
+extern "C" {
+CUresult CUDAAPI cuGraphicsGLRegisterBuffer(CUgraphicsResource*, unsigned buffer, unsigned flags);
+CUresult CUDAAPI cuGraphicsGLRegisterImage(CUgraphicsResource*, unsigned image, unsigned target, unsigned flags);
+CUresult CUDAAPI cuGraphicsEGLRegisterImage(CUgraphicsResource*, void* image, unsigned flags);
+CUresult CUDAAPI cuGraphicsVDPAURegisterVideoSurface(CUgraphicsResource*, unsigned surface, unsigned flags);
+CUresult CUDAAPI cuGraphicsVDPAURegisterOutputSurface(CUgraphicsResource*, unsigned surface, unsigned flags);
+}
 #pragma GCC visibility pop
 
 #if CUDA_VERSION < 12000

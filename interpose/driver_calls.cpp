@@ -18,10 +18,29 @@ uint64_t current_context() {
   return VRAMTRACK_REAL(cuCtxGetCurrent)(&context) == CUDA_SUCCESS ? reinterpret_cast<uint64_t>(context) : 0;
 }
 
-uint64_t current_pool(int device) {
+CUmemoryPool current_pool(int device) {
   const OwnWork work;
   CUmemoryPool pool = nullptr;
-  return VRAMTRACK_REAL(cuDeviceGetMemPool)(&pool, device) == CUDA_SUCCESS ? reinterpret_cast<uint64_t>(pool) : 0;
+  return VRAMTRACK_REAL(cuDeviceGetMemPool)(&pool, device) == CUDA_SUCCESS ? pool : nullptr;
+}
+
+// Of a pool that was not created: a device's default one. -1: it is none that we know.
+int device_of_default_pool(CUmemoryPool pool) {
+  const OwnWork work;
+  int count = 0;
+  if (VRAMTRACK_REAL(cuDeviceGetCount)(&count) != CUDA_SUCCESS) return -1;
+  for (int device = 0; device < count; ++device) {
+    CUmemoryPool is = nullptr;
+    if (VRAMTRACK_REAL(cuDeviceGetDefaultMemPool)(&is, device) == CUDA_SUCCESS && is == pool) return device;
+  }
+  return -1;
+}
+
+PoolState known_pool(CUmemoryPool pool) {
+  const PoolState state = pool_state((uint64_t)pool);
+  if (state != PoolState::kUnknown) return state;
+  pool_made({(uint64_t)pool, device_of_default_pool(pool), false});
+  return pool_state((uint64_t)pool);
 }
 
 void describe(int device) {
@@ -49,6 +68,12 @@ CUgraph captured_graph(CUstream stream, DefaultStream default_stream) {
   return result == CUDA_SUCCESS && status != CU_STREAM_CAPTURE_STATUS_NONE ? graph : nullptr;
 }
 
+void context_in_use(int device, uint64_t context) {
+  if (!recording_wanted() || handle_is_known(context, format::Kind::kContext)) return;
+  driver_handle_created({format::Kind::kContext, device, context, context});
+  if (!device_described(device)) describe(device);
+}
+
 PendingAllocation::PendingAllocation(format::Kind kind, uint64_t size) : kind_(kind), size_(size), wanted_(recording_wanted()) {
   if (wanted_ && on_device()) device_ = current_device();
   if (wanted_ && kind != format::Kind::kStreamOrdered) began_ns_ = monotonic_ns();
@@ -62,7 +87,9 @@ CUresult PendingAllocation::finish_on_stream(CUresult result, const CUdeviceptr*
     if (const CUgraph graph = captured_graph(stream, default_stream)) {
       graph_node_added({(uint64_t)graph, *address, size_, device_});
     } else {
-      record(*address, size_, pool ? reinterpret_cast<uint64_t>(pool) : current_pool(device_));
+      const CUmemoryPool from = pool ? pool : current_pool(device_);
+      record(pool ? device_of_pool((uint64_t)pool, device_) : device_, *address, size_, (uint64_t)from);
+      ask_pool(from);
     }
   }
   return result;
@@ -75,13 +102,13 @@ void PendingAllocation::refused(CUresult result) const {
 }
 
 void PendingAllocation::succeeded(uint64_t address, uint64_t size) const {
-  if (wanted_) record(address, size, current_context());
+  if (wanted_) record(device_, address, size, current_context());
 }
 
-void PendingAllocation::record(uint64_t address, uint64_t size, uint64_t owner) const {
+void PendingAllocation::record(int device, uint64_t address, uint64_t size, uint64_t owner) const {
   const uint64_t driver_ns = began_ns_ ? monotonic_ns() - began_ns_ : 0;
-  driver_allocated({kind_, device_, address, size, owner, driver_ns});
-  if (on_device() && device_ >= 0 && !device_described(device_)) describe(device_);
+  driver_allocated({kind_, device, address, size, owner, driver_ns});
+  if (on_device() && device >= 0 && !device_described(device)) describe(device);
 }
 
 CUresult told_handle(format::Kind kind, CUresult result, uint64_t handle) {
@@ -95,40 +122,78 @@ void tell_counted_memory(const CountedMemoryReport& memory) {
   if (memory.device >= 0 && !device_described(memory.device)) describe(memory.device);
 }
 
+int device_of_memory(CUmemGenericAllocationHandle handle) {
+  const OwnWork work;
+  CUmemAllocationProp properties = {};
+  if (VRAMTRACK_REAL(cuMemGetAllocationPropertiesFromHandle)(&properties, handle) != CUDA_SUCCESS) return current_device();
+  return properties.location.type == CU_MEM_LOCATION_TYPE_DEVICE ? properties.location.id : -1;
+}
+
+int device_at(CUdeviceptr address) {
+  const OwnWork work;
+  int device = -1;
+  VRAMTRACK_REAL(cuPointerGetAttribute)(&device, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, address);
+  return device;
+}
+
 // The size is told only once it is mapped.
 void tell_imported_memory(CUmemGenericAllocationHandle handle) {
-  if (!recording_wanted()) return;
-  CUmemAllocationProp properties = {};
-  CUresult result;
-  {
-    const OwnWork work;
-    result = VRAMTRACK_REAL(cuMemGetAllocationPropertiesFromHandle)(&properties, handle);
-  }
-  const bool on_device = properties.location.type == CU_MEM_LOCATION_TYPE_DEVICE;
-  const int device = result != CUDA_SUCCESS ? current_device() : on_device ? properties.location.id : -1;
-  tell_counted_memory({format::Kind::kPhysical, device, handle, 0, 0, true});
+  if (recording_wanted()) tell_counted_memory({format::Kind::kPhysical, device_of_memory(handle), handle, 0, 0, true});
+}
+
+uint64_t size_at(CUdeviceptr address) {
+  const OwnWork work;
+  CUdeviceptr base = 0;
+  size_t size = 0;
+  return VRAMTRACK_REAL(cuMemGetAddressRange_v2)(&base, &size, address) == CUDA_SUCCESS ? size : 0;
 }
 
 void tell_opened_memory(CUdeviceptr address) {
   if (!recording_wanted()) return;
-  CUdeviceptr base = 0;
-  size_t size = 0;
+  tell_counted_memory({format::Kind::kIpc, current_device(), address, size_at(address), current_context(), true});
+}
+
+void tell_user_object(CUuserObject object, unsigned references) {
+  if (!recording_wanted()) return;
+  counted_memory_made({format::Kind::kUserObject, -1, (uint64_t)object, 1, 0, false});
+  user_object_retained((uint64_t)object, references - 1);
+}
+
+// --- pools -----------------------------------------------------------------------------------------------------------------
+
+void ask_pool(CUmemoryPool pool) {
+  if (!pool || !recording_wanted() || known_pool(pool) != PoolState::kDue) return;
+  cuuint64_t reserved = 0, used = 0;
   {
     const OwnWork work;
-    VRAMTRACK_REAL(cuMemGetAddressRange_v2)(&base, &size, address);
+    const auto ask = VRAMTRACK_REAL(cuMemPoolGetAttribute);
+    if (ask(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, &reserved) != CUDA_SUCCESS) return;
+    if (ask(pool, CU_MEMPOOL_ATTR_USED_MEM_CURRENT, &used) != CUDA_SUCCESS) return;
   }
-  tell_counted_memory({format::Kind::kIpc, current_device(), address, size, current_context(), true});
+  pool_measured((uint64_t)pool, reserved, used);
+}
+
+void ask_graph_pool(int device) {
+  if (device < 0 || !recording_wanted()) return;
+  const uint64_t key = graph_pool_key(device);
+  if (pool_state(key) == PoolState::kUnknown) pool_made({key, device, false});
+  if (pool_state(key) != PoolState::kDue) return;
+  cuuint64_t reserved = 0, used = 0;
+  {
+    const OwnWork work;
+    const auto ask = VRAMTRACK_REAL(cuDeviceGetGraphMemAttribute);
+    if (ask(device, CU_GRAPH_MEM_ATTR_RESERVED_MEM_CURRENT, &reserved) != CUDA_SUCCESS) return;
+    if (ask(device, CU_GRAPH_MEM_ATTR_USED_MEM_CURRENT, &used) != CUDA_SUCCESS) return;
+  }
+  pool_measured(key, reserved, used);
+}
+
+void tell_threshold(CUmemoryPool pool, uint64_t bytes) {
+  if (recording_wanted() && known_pool(pool) != PoolState::kUnknown) pool_threshold_set((uint64_t)pool, bytes);
 }
 
 void tell_refused(const RefusedAllocation& refused) {
   if (recording_wanted()) driver_refused(refused);
-}
-
-bool primary_context_is_gone(CUdevice device) {
-  const OwnWork work;
-  unsigned flags;
-  int active = 1;
-  return VRAMTRACK_REAL(cuDevicePrimaryCtxGetState)(device, &flags, &active) == CUDA_SUCCESS && !active;
 }
 
 }  // namespace vramtrack

@@ -1,5 +1,5 @@
-// What do all wrappers of the driver have in common? One allocation, one free, one context that goes, each told to the
-// recording at the right moment of its call.
+// What do all wrappers of the driver have in common? One allocation, one free, one handle, each told to the recording at the right
+// moment of its call.
 //
 // Our own questions to the driver (which device, whose context) are cheap queries of the thread's state. They are asked before
 // the real call or after it succeeded, never after it failed: a program's error path sees no CUDA call of ours.
@@ -45,7 +45,7 @@ class PendingAllocation {
     return result;
   }
 
-  // Stream-ordered: `pool` 0 means the device's current one. While the stream is capturing it is a graph's node.
+  // Stream-ordered: `pool` null means the device's current one. While the stream is capturing it is a graph's node.
   CUresult finish_on_stream(CUresult result, const CUdeviceptr* address, CUmemoryPool pool, CUstream stream,
                             DefaultStream default_stream) const;
 
@@ -53,7 +53,7 @@ class PendingAllocation {
   bool on_device() const { return kind_ != format::Kind::kPinned && kind_ != format::Kind::kRegistered; }
   void refused(CUresult) const;
   void succeeded(uint64_t address, uint64_t size) const;
-  void record(uint64_t address, uint64_t size, uint64_t owner) const;
+  void record(int device, uint64_t address, uint64_t size, uint64_t owner) const;
 
   format::Kind kind_;
   int device_ = -1;  // asked for before the call: a refused allocation has one too
@@ -62,6 +62,11 @@ class PendingAllocation {
   bool wanted_;
 };
 
+// What a pool holds by now, if it is time to ask. After a call that succeeded, and not while a stream is capturing.
+void ask_pool(CUmemoryPool);
+void ask_graph_pool(int device);
+void tell_threshold(CUmemoryPool, uint64_t bytes);
+
 // Calls the real free function with everything around it. Freeing null is no event.
 template <typename Address, typename Function, typename... Arguments>
 CUresult freed(FreeFamily family, Address address, Function real, Arguments... arguments) {
@@ -69,6 +74,7 @@ CUresult freed(FreeFamily family, Address address, Function real, Arguments... a
   PendingFree pending((uint64_t)address, family);
   const CUresult result = real(arguments...);
   pending.finish(result);
+  if (pending.pool() && result == CUDA_SUCCESS) ask_pool((CUmemoryPool)pending.pool());
   return result;
 }
 
@@ -88,21 +94,18 @@ CUresult destroyed(format::Kind kind, Handle handle, Function real) {
   return result;
 }
 
+// A context that was made, or is used once more.
+void context_in_use(int device, uint64_t context);
+
 // Of memory that handles refer to; sizes and devices that the call does not tell are asked for.
 void tell_counted_memory(const CountedMemoryReport&);
 void tell_imported_memory(CUmemGenericAllocationHandle);
 void tell_opened_memory(CUdeviceptr);
 void tell_refused(const RefusedAllocation&);
+void tell_user_object(CUuserObject, unsigned references);
 
-// Calls the real function that destroys a context, and tells whose memory went.
-template <typename Function>
-CUresult context_destroyed(CUcontext context, Function real) {
-  const CUresult result = real(context);
-  if (result == CUDA_SUCCESS) driver_context_gone(-1, (uint64_t)context);
-  return result;
-}
-
-// After a release: the primary context, and its memory, goes with the last one.
-bool primary_context_is_gone(CUdevice device);
+int device_of_memory(CUmemGenericAllocationHandle);  // ordinal; -1 = host memory
+int device_at(CUdeviceptr);      // -1 = the driver does not tell
+uint64_t size_at(CUdeviceptr);  // of the allocation around it; 0 = the driver does not tell
 
 }  // namespace vramtrack

@@ -18,7 +18,7 @@ constexpr int kInvalidHandle = 400;
 constexpr int kContextIsDestroyed = 709;
 constexpr int kHostMemoryNotRegistered = 713;
 
-uint32_t bit(Kind kind) { return 1u << static_cast<uint32_t>(kind); }
+uint64_t bit(Kind kind) { return 1ull << static_cast<uint32_t>(kind); }
 
 void note_invalid_free(Recording& r, uint64_t address, int result) {
   const AddressHistory history = history_of(r.recorder, address);
@@ -54,17 +54,20 @@ Origin driver_origin(Recording& r) {
 
 SpaceKey driver_space(Kind kind, int device) {
   if (kind == Kind::kPinned || kind == Kind::kRegistered) return {Layer::kDriver, Memory::kPinnedHost, -1};
-  if (device < 0) return kind == Kind::kPhysical ? SpaceKey{Layer::kDriver, Memory::kPinnedHost, -1} : SpaceKey{};
-  return {Layer::kDriver, Memory::kDevice, device};
+  const bool may_be_on_host = kind == Kind::kPhysical || kind == Kind::kStreamOrdered;
+  if (device < 0) return may_be_on_host ? SpaceKey{Layer::kDriver, Memory::kPinnedHost, -1} : SpaceKey{};
+  return {Layer::kDriver, kind == Kind::kShared ? Memory::kImported : Memory::kDevice, device};
 }
 
-uint32_t kinds_of(FreeFamily family) {
+SpaceKey handle_space(int device) { return {Layer::kHandles, Memory::kDevice, device < 0 ? 0 : device}; }
+
+uint64_t kinds_of(FreeFamily family) {
   switch (family) {
-    case FreeFamily::kDeviceMemory: return bit(Kind::kDevice) | bit(Kind::kStreamOrdered) | bit(Kind::kManaged) | bit(Kind::kGraphMemory);
+    case FreeFamily::kDeviceMemory: return bit(Kind::kDevice) | bit(Kind::kStreamOrdered) | bit(Kind::kManaged) | bit(Kind::kGraphMemory) | bit(Kind::kShared);
     case FreeFamily::kPinned: return bit(Kind::kPinned);
     case FreeFamily::kRegistered: return bit(Kind::kRegistered);
     case FreeFamily::kArray: return bit(Kind::kArray);
-    case FreeFamily::kMipmappedArray: return bit(Kind::kMipmappedArray);
+    case FreeFamily::kMipmappedArray: return bit(Kind::kMipmappedArray) | bit(Kind::kShared);
   }
   return 0;
 }
@@ -84,7 +87,7 @@ void driver_allocated(const DriverBlock& block) {
   if (!r) return;
   const Origin origin = driver_origin(*r);
   record_allocation(r->recorder, {driver_space(block.kind, block.device), block.kind, block.address, block.size, block.owner,
-                                  Call::outermost().api, origin.stack.id, origin.thread});
+                                  Call::outermost().api, origin.stack.id, origin.thread, block.driver_ns});
 }
 
 void driver_refused(const RefusedAllocation& refused) {
@@ -107,9 +110,14 @@ void driver_handle_created(const DriverHandle& handle) {
   Recording* r = recording_for_event();
   if (!r) return;
   const Origin origin = driver_origin(*r);
-  const SpaceKey space = {Layer::kHandles, Memory::kDevice, handle.device < 0 ? 0 : handle.device};
-  record_allocation(r->recorder, {space, handle.kind, handle.handle, 1, handle.owner, Call::outermost().api, origin.stack.id,
+  record_allocation(r->recorder, {handle_space(handle.device), handle.kind, handle.handle, 1, handle.owner, Call::outermost().api, origin.stack.id,
                                   origin.thread});
+}
+
+bool handle_is_known(uint64_t handle, Kind kind) {
+  OwnWork work;
+  Recording* r = work.entered() ? present_recording() : nullptr;
+  return r && has_handle(r->recorder, handle, kind);
 }
 
 PendingFree::PendingFree(uint64_t address, FreeFamily family) : address_(address), layer_(Layer::kDriver) {
@@ -122,7 +130,8 @@ PendingFree::PendingFree(uint64_t address, FreeFamily family) : address_(address
   kind_ = taken.kind;
   block_ = taken.block;
   serial_ = taken.serial;
-  if (block_ && kind_ != Kind::kStreamOrdered) began_ns_ = monotonic_ns();
+  if (block_ && kind_ == Kind::kStreamOrdered) pool_ = taken.owner;
+  else if (block_) began_ns_ = monotonic_ns();
 }
 
 PendingFree::PendingFree(uint64_t handle, Kind kind) : address_(handle), layer_(Layer::kHandles) {
@@ -141,7 +150,7 @@ void PendingFree::finish(int result) {
   Recording* r = present_recording();
   if (!r) return;
   const uint64_t driver_ns = began_ns_ ? monotonic_ns() - began_ns_ : 0;
-  const TakenBlock taken{layer_, kind_, block_, serial_};
+  const TakenBlock taken{layer_, kind_, block_, serial_, 0};
   if (result == kSuccess || driver_is_gone(result)) {
     if (block_) give_up(r->recorder, taken, driver_ns);
     return;

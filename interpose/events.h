@@ -44,6 +44,7 @@ struct DriverHandle {
   uint64_t owner;   // context; 0 = unknown
 };
 void driver_handle_created(const DriverHandle&);
+bool handle_is_known(uint64_t handle, format::Kind);  // as one that lives
 
 // A graph has a node more, added or captured, that allocates (size > 0) or frees. See graph_memory.h.
 struct GraphNodeReport {
@@ -55,20 +56,48 @@ void graph_node_added(const GraphNodeReport&);
 void graph_copied(uint64_t copy, uint64_t graph);              // instantiated, cloned
 void graph_capture_failed(uint64_t graph);
 bool graphs_have_memory();                                     // false: no graph has a node that allocates or frees
-void graph_launched(uint64_t instance);
+int graph_launched(uint64_t instance);                         // the device on which its nodes allocate; -1 = none does
 
-// Memory that counted handles refer to: physical memory, and what another process shares. See counted_memory.h.
+// What counted references keep: physical memory, what another process shares, user objects. See counted_memory.h.
 struct CountedMemoryReport {
-  format::Kind kind;   // kPhysical, kIpc
+  format::Kind kind;   // is_counted()
   int device;          // ordinal; -1 = host memory
   uint64_t handle;     // of kIpc: the address
-  uint64_t size;       // bytes
+  uint64_t size;       // bytes; of handles, 1
   uint64_t owner;      // context; 0 = it outlives contexts
   bool is_foreign;     // another process's memory
 };
 void counted_memory_made(const CountedMemoryReport&);  // or opened once more
 void physical_memory_retained(uint64_t address, uint64_t handle);
 void physical_memory_mapped(uint64_t address, uint64_t size, uint64_t handle);
+// Memory bound to a multicast object or to a part of a sparse array is mapped too, at a place that is no address.
+struct BoundPlace {
+  uint64_t object;    // multicast handle, array
+  uint64_t part;      // which of its parts; those of one part lie side by side
+  uint64_t offset;    // bytes
+};
+void physical_memory_bound(const BoundPlace&, uint64_t size, uint64_t handle);
+void physical_memory_at_bound(const BoundPlace&, uint64_t size, uint64_t address);
+void physical_memory_unbound(const BoundPlace&, uint64_t size);
+void user_object_retained(uint64_t handle, uint32_t count);
+void user_object_released(uint64_t handle, uint32_t count);
+
+// A pool of stream-ordered memory. See pools.h.
+struct PoolReport {
+  uint64_t key;     // handle, or graph_pool_key()
+  int device;       // ordinal; -1 = host memory, or not known
+  bool is_foreign;  // another process's
+};
+void pool_made(const PoolReport&);
+void pool_gone(uint64_t key);
+enum class PoolState { kUnknown, kResting, kDue };  // kDue: one thread is told so, and tells what the driver says with pool_measured()
+PoolState pool_state(uint64_t key);
+int device_of_pool(uint64_t key, int otherwise);
+void pool_measured(uint64_t key, uint64_t reserved, uint64_t used);  // bytes
+void pool_threshold_set(uint64_t key, uint64_t bytes);
+
+// The memory that graphs allocate from has no handle.
+inline uint64_t graph_pool_key(int device) { return 1ull << 63 | static_cast<uint32_t>(device); }
 
 struct RefusedAllocation {
   format::Kind kind;
@@ -95,8 +124,11 @@ class PendingFree {
   // failure says nothing about the pointer (see kDriverGone, sticky errors).
   void finish(int result);
 
+  uint64_t pool() const { return pool_; }  // the block lies in it; 0 = in none
+
  private:
   uint64_t address_;
+  uint64_t pool_ = 0;
   format::Layer layer_;
   format::Kind kind_ = format::Kind::kNone;
   uint32_t block_ = 0;   // taken from the table; 0 = address not known (or of another family: then it stays)

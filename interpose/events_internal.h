@@ -19,8 +19,14 @@ Origin driver_origin(Recording&);  // of the thread's outermost Call; nothing ou
 // No space where a call failed before there was a device.
 SpaceKey driver_space(format::Kind, int device);
 
+// No device is like the first one.
+SpaceKey handle_space(int device);
+
+// Milliseconds since the recording began: a recent allocation or free, whoever's. Costs no reading of a clock.
+inline uint32_t time_of_last_event(const Recording& r) { return r.file.header->last_time_ms.load(std::memory_order_relaxed); }
+
 // A bit per format::Kind that a free function of the family accepts.
-uint32_t kinds_of(FreeFamily);
+uint64_t kinds_of(FreeFamily);
 
 // A Python program's work is over when its interpreter starts to finalise: from then on it frees everything it still holds.
 void notice_end_of_work(Recording&);

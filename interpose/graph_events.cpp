@@ -44,18 +44,21 @@ bool graphs_have_memory() {
   return r && r->graphs.alive.load(std::memory_order_relaxed) != 0;
 }
 
-void graph_launched(uint64_t instance) {
+int graph_launched(uint64_t instance) {
   OwnWork work;
   Recording* r = work.entered() ? present_recording() : nullptr;
-  if (!r) return;
+  int device = -1;
+  if (!r) return device;
   for_each_effect(r->graphs, instance, [&](const GraphNode& node) {
     if (node.size) {
+      device = node.device;
       record_allocation(r->recorder, {driver_space(Kind::kGraphMemory, node.device), Kind::kGraphMemory, node.address, node.size, 0,
                                       node.api, node.stack, node.thread});
     } else if (const TakenBlock taken = take_block(r->recorder, node.address, kinds_of(FreeFamily::kDeviceMemory)); taken.block) {
       give_up(r->recorder, taken, 0);
     }
   });
+  return device;
 }
 
 }  // namespace vramtrack

@@ -22,7 +22,9 @@ CUresult instantiated(CUresult result, const CUgraphExec* exec, CUgraph graph) {
 // Into a stream that is capturing it is a node of another graph.
 CUresult launched(CUgraphExec exec, CUstream stream, DefaultStream default_stream, decltype(&cuGraphLaunch) real) {
   const CUresult result = real(exec, stream);
-  if (result == CUDA_SUCCESS && graphs_have_memory() && !captured_graph(stream, default_stream)) graph_launched((uint64_t)exec);
+  if (result == CUDA_SUCCESS && graphs_have_memory() && !captured_graph(stream, default_stream)) {
+    ask_graph_pool(graph_launched((uint64_t)exec));
+  }
   return result;
 }
 
@@ -138,6 +140,12 @@ CUresult CUDAAPI cuGraphLaunch(CUgraphExec exec, CUstream stream) {
 
 CUresult CUDAAPI cuGraphLaunch_ptsz(CUgraphExec exec, CUstream stream) {
   return launched(exec, stream, DefaultStream::kPerThread, VRAMTRACK_REAL(cuGraphLaunch_ptsz));
+}
+
+CUresult CUDAAPI cuDeviceGraphMemTrim(CUdevice device) {
+  const CUresult result = VRAMTRACK_REAL(cuDeviceGraphMemTrim)(device);
+  if (result == CUDA_SUCCESS && graphs_have_memory()) ask_graph_pool(device);
+  return result;
 }
 
 CUresult CUDAAPI cuGraphExecDestroy(CUgraphExec exec) {

@@ -1,4 +1,4 @@
-// The wrappers of what takes device memory without an allocation call: streams, events, modules, textures, pools. Those of graphs
+// The wrappers of what takes device memory without an allocation call: streams, events, modules, textures. Those of graphs
 // are in graph_hooks.cpp.
 //
 // Every one lends its name and tells of the handle it made or destroys; see driver_hooks.cpp for what all wrappers have in common.
@@ -19,6 +19,11 @@ CUresult CUDAAPI cuStreamCreate(CUstream* stream, unsigned flags) {
 CUresult CUDAAPI cuStreamCreateWithPriority(CUstream* stream, unsigned flags, int priority) {
   const Call call("cuStreamCreateWithPriority", VRAMTRACK_CALL_SITE);
   return made(Kind::kStream, VRAMTRACK_REAL(cuStreamCreateWithPriority)(stream, flags, priority), stream);
+}
+
+CUresult CUDAAPI cuGreenCtxStreamCreate(CUstream* stream, CUgreenCtx context, unsigned flags, int priority) {
+  const Call call("cuGreenCtxStreamCreate", VRAMTRACK_CALL_SITE);
+  return made(Kind::kStream, VRAMTRACK_REAL(cuGreenCtxStreamCreate)(stream, context, flags, priority), stream);
 }
 
 CUresult CUDAAPI cuStreamDestroy(CUstream stream) {
@@ -82,7 +87,7 @@ CUresult CUDAAPI cuLibraryUnload(CUlibrary library) {
   return destroyed(Kind::kLibrary, library, VRAMTRACK_REAL(cuLibraryUnload));
 }
 
-// --- textures, surfaces, pools ---------------------------------------------------------------------------------------------
+// --- textures and surfaces -------------------------------------------------------------------------------------------------
 
 CUresult CUDAAPI cuTexObjectCreate(CUtexObject* texture, const CUDA_RESOURCE_DESC* resource, const CUDA_TEXTURE_DESC* description,
                                    const CUDA_RESOURCE_VIEW_DESC* view) {
@@ -103,13 +108,32 @@ CUresult CUDAAPI cuSurfObjectDestroy(CUsurfObject surface) {
   return destroyed(Kind::kSurface, surface, VRAMTRACK_REAL(cuSurfObjectDestroy));
 }
 
-CUresult CUDAAPI cuMemPoolCreate(CUmemoryPool* pool, const CUmemPoolProps* properties) {
-  const Call call("cuMemPoolCreate", VRAMTRACK_CALL_SITE);
-  return made(Kind::kMemoryPool, VRAMTRACK_REAL(cuMemPoolCreate)(pool, properties), pool);
+// --- user objects ----------------------------------------------------------------------------------------------------------
+
+// The program's references count; those that a graph was given (moved or its own) are the graph's business.
+CUresult CUDAAPI cuUserObjectCreate(CUuserObject* object, void* data, CUhostFn destroy, unsigned references, unsigned flags) {
+  const Call call("cuUserObjectCreate", VRAMTRACK_CALL_SITE);
+  const CUresult result = VRAMTRACK_REAL(cuUserObjectCreate)(object, data, destroy, references, flags);
+  if (result == CUDA_SUCCESS && object) tell_user_object(*object, references);
+  return result;
 }
 
-CUresult CUDAAPI cuMemPoolDestroy(CUmemoryPool pool) {
-  return destroyed(Kind::kMemoryPool, pool, VRAMTRACK_REAL(cuMemPoolDestroy));
+CUresult CUDAAPI cuUserObjectRetain(CUuserObject object, unsigned count) {
+  const CUresult result = VRAMTRACK_REAL(cuUserObjectRetain)(object, count);
+  if (result == CUDA_SUCCESS) user_object_retained((uint64_t)object, count);
+  return result;
+}
+
+CUresult CUDAAPI cuUserObjectRelease(CUuserObject object, unsigned count) {
+  const CUresult result = VRAMTRACK_REAL(cuUserObjectRelease)(object, count);
+  if (result == CUDA_SUCCESS) user_object_released((uint64_t)object, count);
+  return result;
+}
+
+CUresult CUDAAPI cuGraphRetainUserObject(CUgraph graph, CUuserObject object, unsigned count, unsigned flags) {
+  const CUresult result = VRAMTRACK_REAL(cuGraphRetainUserObject)(graph, object, count, flags);
+  if (result == CUDA_SUCCESS && flags & CU_GRAPH_USER_OBJECT_MOVE) user_object_released((uint64_t)object, count);
+  return result;
 }
 
 // Their own names, whatever another preloaded library does with the exported ones; see driver_hooks.cpp.

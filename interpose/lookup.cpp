@@ -13,18 +13,19 @@
 
 #include "interpose/call.h"
 #include "interpose/events.h"
+#include "interpose/library_hooks.h"
 #include "interpose/loader.h"
 #include "interpose/torch_hooks.h"
 
 namespace vramtrack {
 namespace {
 
-enum class NameKind : uint8_t { kHook, kRuntime, kUnhooked };
+enum class NameKind : uint8_t { kHook, kRuntime, kLibrary, kUnhooked };
 
 struct Name {
   std::string_view text;
   NameKind kind;
-  uint16_t index;  // kHook: the DriverFunction; kUnhooked: which bit says that it was told
+  uint16_t index;  // kHook: the DriverFunction; kLibrary: the LibraryFunction
 };
 
 template <size_t size>
@@ -33,22 +34,18 @@ constexpr std::array<Name, size> sorted(std::array<Name, size> names) {
   return names;
 }
 
-enum Unhooked : uint16_t {
-#define DRIVER_UNHOOKED(name) unhooked_##name,
-#include "interpose/hooks.def"
-  kUnhookedCount
-};
-
 constexpr auto kNames = sorted(std::to_array<Name>({
 #define DRIVER_HOOK(name) {#name, NameKind::kHook, static_cast<uint16_t>(DriverFunction::name)},
-#define DRIVER_UNHOOKED(name) {#name, NameKind::kUnhooked, unhooked_##name},
+#define DRIVER_UNHOOKED(name) {#name, NameKind::kUnhooked, 0},
 #define RUNTIME_HOOK(name, api, parameters, arguments) {#name, NameKind::kRuntime, 0},
+#define LIBRARY_HOOK(kind, name, count, parameters, arguments) LIBRARY_END_HOOK(kind, name, parameters)
+#define LIBRARY_END_HOOK(kind, name, parameters) {#name, NameKind::kLibrary, static_cast<uint16_t>(LibraryFunction::name)},
 #include "interpose/hooks.def"
 }));
 
-// Every look-up of the process comes here; all but CUDA's leave at the second character.
+// Every look-up of the process comes here; all but CUDA's and NCCL's leave at the second character.
 const Name* known(const char* name) {
-  if (!name || name[0] != 'c' || name[1] != 'u') return nullptr;
+  if (!name || !((name[0] == 'c' && name[1] == 'u') || (name[0] == 'n' && name[1] == 'c'))) return nullptr;
   const std::string_view text(name);
   const auto found = std::lower_bound(kNames.begin(), kNames.end(), text,
                                       [](const Name& a, std::string_view wanted) { return a.text < wanted; });
@@ -90,25 +87,34 @@ int no_such_function() { return 500; }
 
 void* driver_function_at(size_t index) { return real_functions[index].load(std::memory_order_relaxed); }
 
+// Once for each name.
 void tell_unhooked(const Name& name) {
-  static constinit std::atomic<bool> told[kUnhookedCount] = {};
-  if (!told[name.index].exchange(true, std::memory_order_relaxed)) memory_function_unhooked(name.text.data());
-}
-
-// A name that a wrapper has, at an address that none has: a version newer than this library.
-void tell_new_version(const Name& name) {
-  static constinit std::atomic<bool> told[kHooks] = {};
-  if (!told[name.index].exchange(true, std::memory_order_relaxed)) memory_function_unhooked(name.text.data());
+  static constinit std::atomic<bool> told[kNames.size()] = {};
+  if (!told[&name - kNames.data()].exchange(true, std::memory_order_relaxed)) memory_function_unhooked(name.text.data());
 }
 
 // --- what dlsym and dlvsym do with our names -------------------------------------------------------------------------------
+
+bool is_loaded(const Name& name) {
+  switch (name.kind) {
+    case NameKind::kRuntime: return loaded_object("libcudart.so") != nullptr;
+    case NameKind::kLibrary: return loaded_object(library_of(kLibraryWrappers[name.index].kind)) != nullptr;
+    default: return find_driver();
+  }
+}
+
+// The wrapper asks the first library of that name; of a second one in the process its callers get their own function.
+void* library_wrapper(const Name& name, const char* text, void* found) {
+  const LibraryWrapper& wrapper = kLibraryWrappers[name.index];
+  void* first = loaded_object(library_of(wrapper.kind));
+  return first && real_dlsym()(first, text) == found ? wrapper.function : found;
+}
 
 // An exported wrapper was found by the global scope. Without us the program would find the next one, or nothing: that is how
 // some ask whether there is CUDA at all.
 void* found_ourselves(const Name& name, const char* text, void* ours) {
   if (next_after_us(text)) return ours;
-  const bool loaded = name.kind == NameKind::kRuntime ? loaded_object("libcudart.so") != nullptr : find_driver();
-  return loaded ? ours : next_after_us(text);  // once more: dlerror() must tell of it
+  return is_loaded(name) ? ours : next_after_us(text);  // once more: dlerror() must tell of it
 }
 
 // `find` goes last of all that touches the loader, so that dlerror() tells the program of its own look-up.
@@ -124,6 +130,7 @@ void* looked_up(const char* text, Find find) {
   void* found = find();
   if (!found || name.kind == NameKind::kUnhooked) return found;
   if (in_this_library(found)) return found_ourselves(name, text, found);
+  if (name.kind == NameKind::kLibrary) return library_wrapper(name, text, found);
   const bool is_drivers = name.kind == NameKind::kHook && driver_loaded && found == driver_function_at(name.index);
   return is_drivers ? kDriverWrappers[name.index] : found;
 }
@@ -173,8 +180,8 @@ void* wrapper_for(const char* name, void* address) {
     if (driver_function_at(i) == address) return kDriverWrappers[i];
   }
   if (const Name* memory_function = known(name)) {
-    if (memory_function->kind == NameKind::kUnhooked) tell_unhooked(*memory_function);
-    if (memory_function->kind == NameKind::kHook) tell_new_version(*memory_function);
+    // A hook's name at an address that no wrapper is for: a version newer than this library.
+    if (memory_function->kind == NameKind::kUnhooked || memory_function->kind == NameKind::kHook) tell_unhooked(*memory_function);
   }
   return address;
 }

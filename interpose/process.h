@@ -8,6 +8,7 @@
 #include "interpose/counted_memory.h"
 #include "interpose/graph_memory.h"
 #include "interpose/interner_tables.h"
+#include "interpose/pools.h"
 #include "interpose/recorder.h"
 #include "interpose/stack.h"
 
@@ -22,6 +23,8 @@ struct Recording {
   GraphMemory graphs;
   CountedMemory physical;  // of cuMemCreate, by handle
   CountedMemory opened;    // of other processes, by address
+  CountedMemory user_objects;
+  Pools pools;
   std::atomic<uint32_t> threads_in_backward;
   std::atomic<bool> native_steps;  // PyTorch announces steps: what its Python code does around them says nothing new
 };

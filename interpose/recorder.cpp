@@ -226,8 +226,9 @@ void lose_event(Recorder& r) { r.file->header->lost_events.fetch_add(1, std::mem
 
 bool dies_with_context(const Site& site, const Space& space, const Block& block, int device, uint64_t context) {
   switch (site.kind) {
-    case Kind::kStreamOrdered: case Kind::kGraphMemory: case Kind::kRegistered: case Kind::kMemoryPool: case Kind::kPhysical: return false;
-    case Kind::kGraph: case Kind::kGraphExec: case Kind::kLibrary: return false;
+    case Kind::kStreamOrdered: case Kind::kGraphMemory: case Kind::kMemoryPool: case Kind::kPhysical: return false;
+    case Kind::kGraph: case Kind::kGraphExec: case Kind::kLibrary: case Kind::kMulticast: case Kind::kUserObject:
+    case Kind::kAddressRange: return false;
     default: break;
   }
   const bool on_device = space.memory == Memory::kDevice || space.memory == Memory::kImported;
@@ -283,9 +284,11 @@ void record_free(Recorder& r, const SpaceKey& key, uint64_t address, uint64_t re
 
 namespace {
 
+Layer layer_of(Kind kind) { return is_handle(kind) ? Layer::kHandles : Layer::kDriver; }
+
 // The address leaves the index before the driver is asked, which may give it to another thread at once; everything else waits
 // for the answer, so that a refused free leaves no trace.
-TakenBlock take(Recorder& r, Layer layer, uint64_t key, uint32_t kinds) {
+TakenBlock take(Recorder& r, Layer layer, uint64_t key, uint64_t kinds) {
   if (stopped(r)) return {};
   Recorder::Domain& domain = domain_of(r, layer);
   Locked hold(domain.lock);
@@ -295,7 +298,7 @@ TakenBlock take(Recorder& r, Layer layer, uint64_t key, uint32_t kinds) {
   const Kind kind = site_record(r, block.site).kind;
   if (!(kinds >> static_cast<uint32_t>(kind) & 1)) return {};
   domain.blocks.erase(key);
-  return {layer, kind, id, block.serial.load(std::memory_order_relaxed)};
+  return {layer, kind, id, block.serial.load(std::memory_order_relaxed), block.owner};
 }
 
 // False: its context went meanwhile, and took it along.
@@ -306,20 +309,26 @@ bool still_there(const Recorder& r, const TakenBlock& taken) {
 
 }  // namespace
 
-TakenBlock take_block(Recorder& r, uint64_t address, uint32_t kinds) { return take(r, Layer::kDriver, address, kinds); }
+TakenBlock take_block(Recorder& r, uint64_t address, uint64_t kinds) { return take(r, Layer::kDriver, address, kinds); }
+
+bool has_handle(Recorder& r, uint64_t handle, Kind kind) {
+  Locked hold(r.handles.lock);
+  return r.handles.blocks.find(index_key(kind, handle)) != 0;
+}
 
 TakenBlock take_handle(Recorder& r, uint64_t handle, Kind kind) {
-  return take(r, Layer::kHandles, index_key(kind, handle), 1u << static_cast<uint32_t>(kind));
+  return take(r, Layer::kHandles, index_key(kind, handle), 1ull << static_cast<uint32_t>(kind));
 }
 
 TakenBlock take_piece(Recorder& r, Kind kind, uint32_t piece) {
-  return take(r, Layer::kDriver, index_key(kind, piece), 1u << static_cast<uint32_t>(kind));
+  return take(r, layer_of(kind), index_key(kind, piece), 1ull << static_cast<uint32_t>(kind));
 }
 
 void note_references(Recorder& r, Kind kind, uint32_t piece, uint32_t references, uint32_t mappings) {
   constexpr uint32_t kMost = UINT16_MAX;
-  Locked hold(r.driver.lock);
-  const uint32_t id = r.driver.blocks.find(index_key(kind, piece));
+  Recorder::Domain& domain = domain_of(r, layer_of(kind));
+  Locked hold(domain.lock);
+  const uint32_t id = domain.blocks.find(index_key(kind, piece));
   if (!id) return;
   Block& block = block_record(r, id);
   block.references = static_cast<uint16_t>(references < kMost ? references : kMost);

@@ -44,6 +44,7 @@ struct TakenBlock {
   format::Kind kind = format::Kind::kNone;
   uint32_t block = 0;
   uint64_t serial = 0;
+  uint64_t owner = 0;
 };
 
 struct IncidentReport {
@@ -103,7 +104,8 @@ void record_allocation(Recorder&, const Allocation&);
 void record_free(Recorder&, const SpaceKey&, uint64_t address, uint64_t reserved = 0);
 
 // A free at the driver that is yet to happen: exactly one of the two follows. `kinds`: a bit per format::Kind that may be freed so.
-TakenBlock take_block(Recorder&, uint64_t address, uint32_t kinds);
+TakenBlock take_block(Recorder&, uint64_t address, uint64_t kinds);
+bool has_handle(Recorder&, uint64_t handle, format::Kind);
 TakenBlock take_handle(Recorder&, uint64_t handle, format::Kind);
 TakenBlock take_piece(Recorder&, format::Kind, uint32_t piece);  // of counted memory
 void put_back(Recorder&, const TakenBlock&);

@@ -7,7 +7,7 @@
 
 #include "interpose/call.h"
 #include "interpose/events.h"
-#include "interpose/runtime_lookup.h"
+#include "interpose/shared_lookup.h"
 
 using namespace vramtrack;
 
@@ -19,11 +19,12 @@ extern "C" {
 }
 
 // The first call may initialise the runtime, which loads the driver: nothing of ours is held meanwhile.
-#define RUNTIME_HOOK(name, api, parameters, arguments)                                                               \
-  extern "C" cudaError_t CUDARTAPI name parameters {                                                                 \
-    const Call call(api, VRAMTRACK_CALL_SITE);                                                                       \
-    prepare_recording();                                                                                             \
-    const auto real = reinterpret_cast<decltype(&name)>(real_runtime_function(#name, __builtin_return_address(0)));  \
-    return real arguments;                                                                                           \
+#define RUNTIME_HOOK(name, api, parameters, arguments)                                                                             \
+  extern "C" cudaError_t CUDARTAPI name parameters {                                                                               \
+    const Call call(api, VRAMTRACK_CALL_SITE);                                                                                     \
+    prepare_recording();                                                                                                           \
+    const auto real =                                                                                                              \
+        reinterpret_cast<decltype(&name)>(real_shared_function("libcudart.so", #name, __builtin_return_address(0)));               \
+    return real ? real arguments : cudaErrorSharedObjectSymbolNotFound;                                                            \
   }
 #include "interpose/hooks.def"

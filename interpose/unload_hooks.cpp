@@ -3,11 +3,11 @@
 // Only the end of a library is watched. dlopen is left alone: we would become its caller, and the program's search paths be lost.
 #include "interpose/events.h"
 #include "interpose/loader.h"
-#include "interpose/runtime_lookup.h"
+#include "interpose/shared_lookup.h"
 
 extern "C" __attribute__((visibility("default"))) int dlclose(void* handle) {
   const int result = vramtrack::real_dlclose()(handle);
-  vramtrack::forget_runtime_functions();
+  vramtrack::forget_shared_functions();
   vramtrack::library_closed();
   return result;
 }

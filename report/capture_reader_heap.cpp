@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <span>
 
 namespace vramtrack::reader {
 namespace {
@@ -33,6 +34,7 @@ class Reader {
         blocks_(read_blocks(source_, header_, heap_.damage)),
         sites_(newest(format::kSites, sizeof(format::Site))),
         incidents_(newest(format::kIncidents, sizeof(format::Incident))),
+        pools_(newest(format::kPools, sizeof(format::Pool))),
         spaces_(newest(format::kSpaces, sizeof(format::Space))),
         curves_(newest(format::kCurves, sizeof(format::Curve))),
         stacks_(newest(format::kStacks, sizeof(format::StackNode))),
@@ -48,6 +50,7 @@ class Reader {
     read_sites();
     read_blocks_into_sites();
     read_incidents();
+    read_pools();
     move_handles_apart();
     count_damage();
     return std::move(heap_);
@@ -60,6 +63,7 @@ class Reader {
   void read_sites();
   void read_blocks_into_sites();
   void read_incidents();
+  void read_pools();
   void move_handles_apart();
   void count_damage();
 
@@ -80,7 +84,7 @@ class Reader {
   const Source& source_;
   Heap heap_;
   HeaderCopy header_;
-  TableCopy blocks_, sites_, incidents_, spaces_, curves_, stacks_, frames_, modules_;
+  TableCopy blocks_, sites_, incidents_, pools_, spaces_, curves_, stacks_, frames_, modules_;
   Strings strings_;
   std::vector<int> space_of_record_;
   std::vector<int> site_of_record_;
@@ -257,7 +261,7 @@ Curve Reader::make_curve(const format::Site& from, const Site& site) {
 
 bool Reader::make_site(const format::Site& from, Site& to) {
   to.space = space_index(from.space);
-  if (to.space < 0 || !convert(from.kind, Kind::kMemoryPool, to.kind)) return false;
+  if (to.space < 0 || !convert(from.kind, kLastKind, to.kind)) return false;
   if (is_handle(to.kind) != holds_handles_[to.space]) return false;
   to.stack = make_stack(from.stack);
   to.api = strings_.get(from.api);
@@ -371,6 +375,28 @@ void Reader::read_incidents() {
     } else {
       ++bad_incidents_;
     }
+  }
+}
+
+void Reader::read_pools() {
+  for (size_t i = 1; i < pools_.count(); ++i) {
+    const auto& from = pools_.at<format::Pool>(i);
+    if (from.samples == 0 || from.scale >= 32) continue;
+    Pool to;
+    to.handle = from.handle;
+    to.device = from.device;
+    to.reserved = from.reserved;
+    to.used = from.used;
+    to.peak_reserved = from.peak_reserved;
+    to.threshold = from.threshold;
+    to.threshold_stack = make_stack(from.threshold_stack);
+    to.threshold_api = strings_.get(from.threshold_api);
+    to.destroyed = from.destroyed != 0;
+    const uint32_t points = std::min(((from.samples - 1) >> from.scale) + 1, format::kPoolPoints);
+    for (const format::PoolPoint& point : std::span(from.point, points)) {
+      to.points.push_back({time_of(point.time_ms), point.idle_min, point.used_max});
+    }
+    heap_.pools.push_back(std::move(to));
   }
 }
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <span>
 
 #include "report/capture_reader_heap.h"
 
@@ -66,6 +67,17 @@ void note_what_was_not_seen(const format::Header& header, Process& process) {
   }
 }
 
+std::vector<ResidentPoint> resident(const format::Header& header) {
+  std::vector<ResidentPoint> points;
+  const format::Resident& from = header.resident;
+  if (from.samples == 0 || from.scale >= 32) return points;
+  const uint32_t count = std::min(((from.samples - 1) >> from.scale) + 1, format::kUsagePoints);
+  for (const format::ResidentPoint& point : std::span(from.point, count)) {
+    points.push_back({seconds(header, point.time_ms), uint64_t{point.least_kib} * 1024});
+  }
+  return points;
+}
+
 }  // namespace
 
 Process read_process(const HeaderCopy& copy, Strings& strings) {
@@ -99,6 +111,7 @@ Process read_process(const HeaderCopy& copy, Strings& strings) {
   process.native_unwinds = header.native_unwinds.load(std::memory_order_relaxed);
   process.unknown_frees = header.unknown_frees.load(std::memory_order_relaxed);
   process.stop_reason = stop_reason(header);
+  process.resident = resident(header);
   note_what_was_not_seen(header, process);
   return process;
 }

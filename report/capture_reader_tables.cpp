@@ -10,7 +10,7 @@ namespace vramtrack::reader {
 namespace {
 
 constexpr const char* kTableNames[format::kTableCount] = {"strings", "modules", "frames", "stacks",   "spaces",
-                                                          "sites",   "curves",  "blocks", "incidents"};
+                                                          "sites",   "curves",  "blocks", "incidents", "pools"};
 
 // Where the records of chunk `k` stand in the table.
 struct ChunkRange {
@@ -41,6 +41,16 @@ uint64_t believable_count(const Source& source, const format::Table& table, cons
 bool is_capture_of(const HeaderCopy& header, int pid) {
   return std::memcmp(header->magic, format::kMagic, sizeof(format::kMagic)) == 0 && header->version == format::kVersion &&
          header->pid == static_cast<uint32_t>(pid);
+}
+
+uint64_t place_of(const format::Table& table, uint64_t index) {
+  for (uint32_t k = 0; k < format::kMaxChunks; ++k) {
+    const ChunkRange range = chunk_range(table.first_chunk_records, k);
+    if (index >= range.end) continue;
+    const uint64_t chunk = table.chunks[k].load(std::memory_order_acquire);  // pairs with the release after the chunk was zeroed
+    return chunk == 0 ? 0 : chunk + (index - range.first) * table.record_size;
+  }
+  return 0;
 }
 
 TableCopy read_table(const Source& source, const HeaderCopy& header, format::TableId id, size_t record_size,

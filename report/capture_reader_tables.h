@@ -31,6 +31,9 @@ struct HeaderCopy {
 // Of the version that is read, and of this process.
 bool is_capture_of(const HeaderCopy&, int pid);
 
+// Where record `index` of a table lies in the file; 0 = it has no place yet.
+uint64_t place_of(const format::Table&, uint64_t index);
+
 // The bytes of a table, records side by side; parts that could not be read are zero, which is "not written".
 struct TableCopy {
   std::vector<std::byte> bytes;

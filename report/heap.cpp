@@ -28,6 +28,7 @@ std::string_view to_string(Kind kind) {
     case Kind::kRegistered: return "registered";
     case Kind::kCpu: return "cpu";
     case Kind::kGraphMemory: return "graph-memory";
+    case Kind::kShared: return "shared";
     case Kind::kPhysical: return "physical";
     case Kind::kIpc: return "ipc";
     case Kind::kStream: return "stream";
@@ -39,6 +40,21 @@ std::string_view to_string(Kind kind) {
     case Kind::kTexture: return "texture";
     case Kind::kSurface: return "surface";
     case Kind::kMemoryPool: return "memory-pool";
+    case Kind::kMulticast: return "multicast";
+    case Kind::kUserObject: return "user-object";
+    case Kind::kContext: return "context";
+    case Kind::kGreenContext: return "green-context";
+    case Kind::kExternalMemory: return "external-memory";
+    case Kind::kGraphicsResource: return "graphics-resource";
+    case Kind::kAddressRange: return "address-range";
+    case Kind::kCublas: return "cublas";
+    case Kind::kCublasLt: return "cublaslt";
+    case Kind::kCudnn: return "cudnn";
+    case Kind::kCufft: return "cufft";
+    case Kind::kCurand: return "curand";
+    case Kind::kCusolver: return "cusolver";
+    case Kind::kCusparse: return "cusparse";
+    case Kind::kNccl: return "nccl";
   }
   return "unknown";
 }
@@ -49,6 +65,20 @@ std::string_view noun_of(Kind kind) {
     case Kind::kTexture: return "texture object";
     case Kind::kSurface: return "surface object";
     case Kind::kMemoryPool: return "memory pool";
+    case Kind::kMulticast: return "multicast object";
+    case Kind::kUserObject: return "user object";
+    case Kind::kGreenContext: return "green context";
+    case Kind::kExternalMemory: return "external memory object";
+    case Kind::kGraphicsResource: return "graphics resource";
+    case Kind::kAddressRange: return "reserved address range";
+    case Kind::kCublas: return "cuBLAS handle";
+    case Kind::kCublasLt: return "cuBLASLt handle";
+    case Kind::kCudnn: return "cuDNN handle";
+    case Kind::kCufft: return "cuFFT plan";
+    case Kind::kCurand: return "cuRAND generator";
+    case Kind::kCusolver: return "cuSOLVER handle";
+    case Kind::kCusparse: return "cuSPARSE handle";
+    case Kind::kNccl: return "NCCL communicator";
     default: return to_string(kind);
   }
 }

@@ -16,11 +16,13 @@ enum class Layer : uint8_t { kDriver, kPytorch };
 enum class Memory : uint8_t { kDevice, kPinnedHost, kCpu, kImported };  // kImported: another process's, mapped here
 enum class Kind : uint8_t {
   kDevice, kStreamOrdered, kManaged, kArray, kMipmappedArray, kPinned, kRegistered, kCpu, kGraphMemory,
-  kPhysical, kIpc,
+  kShared, kPhysical, kIpc,
   // Handles, which take memory without an allocation of their own.
-  kStream, kEvent, kGraph, kGraphExec, kModule, kLibrary, kTexture, kSurface, kMemoryPool,
+  kMulticast, kUserObject, kStream, kEvent, kGraph, kGraphExec, kModule, kLibrary, kTexture, kSurface, kMemoryPool, kContext,
+  kGreenContext, kExternalMemory, kGraphicsResource, kAddressRange, kCublas, kCublasLt, kCudnn, kCufft, kCurand, kCusolver, kCusparse, kNccl,
 };
-inline bool is_handle(Kind kind) { return kind >= Kind::kStream; }
+inline constexpr Kind kLastKind = Kind::kNccl;
+inline bool is_handle(Kind kind) { return kind >= Kind::kMulticast; }
 enum class FrameKind : uint8_t { kPython, kNative, kMarker };
 enum class StepSource : uint8_t { kNone, kOptimizer, kNvtx, kApi };
 
@@ -30,7 +32,7 @@ std::string_view to_string(Memory);
 std::string_view to_string(Kind);
 std::string_view to_string(FrameKind);
 std::string_view to_string(StepSource);
-std::string_view noun_of(Kind);  // of a handle: "stream", "instantiated graph"
+std::string_view noun_of(Kind);  // of a handle: "stream", "instantiated graph", "cuBLAS handle"
 
 struct Module {
   std::string path;
@@ -164,6 +166,11 @@ struct Incident {
   std::vector<TopSite> top;    // largest sites of the space at that moment
 };
 
+struct ResidentPoint {
+  double time = 0;
+  uint64_t bytes = 0;
+};
+
 struct Process {
   int pid = 0, ppid = 0, rank = -1;
   std::vector<std::string> argv, environment;
@@ -185,9 +192,26 @@ struct Process {
   uint64_t work_ended_serial = 0;
   uint64_t lost_events = 0;
   uint64_t unknown_frees = 0;
+  std::vector<ResidentPoint> resident;  // memory of the host, as the kernel counts it; empty: not measured
   uint64_t native_unwinds = 0;  // native stacks that had to be unwound; the others were verified
   std::string stop_reason;      // why recording ended before the program, "" = it did not
   std::vector<std::string> notes;  // what could not be seen, one sentence each
+};
+
+// A pool of stream-ordered memory, or the memory that graphs allocate from: what it holds, in use or not, as the driver told now and then.
+struct PoolPoint {
+  double time = 0;
+  uint64_t idle_min = 0, used_max = 0;  // since the point before; idle = reserved, but not in use
+};
+struct Pool {
+  uint64_t handle = 0;  // 0 = the memory that graphs allocate from
+  int device = -1;      // ordinal, -1 = host
+  uint64_t reserved = 0, used = 0, peak_reserved = 0;  // the first two: when last asked
+  uint64_t threshold = 0;      // bytes that are kept when nothing uses them
+  Stack threshold_stack;       // where that was set; empty: it was not
+  std::string threshold_api;
+  std::vector<PoolPoint> points;
+  bool destroyed = false;
 };
 
 // Live handles, told as memory is: a handle is a block of one byte, so that "bytes" are counts. They have a room of their own, or
@@ -204,6 +228,7 @@ struct Heap {
   std::vector<Space> spaces;
   std::vector<Site> sites;
   Handles handles;
+  std::vector<Pool> pools;         // that were asked
   std::vector<Incident> incidents;
   std::vector<std::string> damage;  // what of the file could not be read, one line each; empty: all of it was
 };

@@ -5,6 +5,9 @@
 #include <map>
 #include <utility>
 
+#include "report/pools.h"
+#include "report/segments.h"
+
 namespace vramtrack {
 namespace {
 
@@ -40,11 +43,15 @@ void set_peak(LedgerRow& row, const Space& space) {
   row.peak_step = space.peak_step;
 }
 
+// Of what is used, pools were asked about at another moment: they have no more than what no block explains.
 void add_measured(LedgerRow& row, const Usage& usage) {
+  const uint64_t rest = usage.rest.back().rest, in_pools = std::min(row.pooled_bytes, rest);
   row.is_measured = true;
   row.used_bytes = usage.used;
-  row.context_bytes = std::ranges::min(usage.rest, {}, &UsagePoint::rest).rest;
-  row.unattributed_bytes = above(usage.rest.back().rest, row.context_bytes);
+  row.cached_bytes -= row.pooled_bytes - in_pools;
+  row.pooled_bytes = in_pools;
+  row.context_bytes = std::min(std::ranges::min(usage.rest, {}, &UsagePoint::rest).rest, rest - in_pools);
+  row.unattributed_bytes = rest - in_pools - row.context_bytes;
 }
 
 LedgerRow row_of(const Heap& heap, const std::string& device, Layers layers) {
@@ -72,6 +79,12 @@ LedgerRow row_of(const Heap& heap, const std::string& device, Layers layers) {
     row.live_bytes += above(end.bytes, row.live_bytes + row.cached_bytes);
     row.exit_bytes += above(layers.driver->live_bytes, segments_at_exit);
     if (layers.pytorch == nullptr) row.live_blocks = end.blocks;
+    // PyTorch's cudaMallocAsync back end tells what its pool holds as its own.
+    if (layers.driver->memory == Memory::kDevice) {
+      row.pooled_bytes = above(end.bytes + idle_in_pools(heap, layers.driver->device), row.live_bytes + row.cached_bytes);
+      row.cached_bytes += row.pooled_bytes;
+      row.fragmented_bytes = std::min(row.cached_bytes, fragmented_bytes(pinned_segments(heap, layers.driver->device)));
+    }
   }
   if (layers.imported != nullptr) row.imported_bytes = end_total(heap, *layers.imported).bytes;
   row.used_bytes = row.live_bytes + row.cached_bytes;

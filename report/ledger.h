@@ -20,7 +20,9 @@ struct LedgerRow {
   uint64_t live_blocks = 0;
   uint64_t exit_bytes = 0;   // of these, what the teardown left
   bool let_go = false;       // the program itself freed most of these after its last allocation
-  uint64_t cached_bytes = 0;  // held by a framework's allocator, free for its next block
+  uint64_t cached_bytes = 0;  // held by a framework's allocator or the driver's pools, free for the next block
+  uint64_t pooled_bytes = 0;  // of these, in the driver's pools
+  uint64_t fragmented_bytes = 0;  // of these, in segments that blocks lie in: they cannot be given back to the device
   uint64_t used_bytes = 0;    // by the process, as nvidia-smi shows it when last measured; else live + cached
   bool is_measured = false;
   uint64_t peak_bytes = 0;    // the highest that the outermost layer seen held
@@ -31,7 +33,6 @@ struct LedgerRow {
   // Of what is used, but in no block: the least that was measured (the context, loaded code), and what was above
   // that at last.
   uint64_t context_bytes = 0, unattributed_bytes = 0;
-  uint64_t fragmented_bytes = 0;  // not measured yet, always 0; a field of the report's schema
 };
 
 // What the sites of a space held when the program's work ended.

@@ -17,22 +17,39 @@ bool is_this_host(std::string_view host) {
   return host.empty() || gethostname(name, sizeof(name) - 1) != 0 || host == name;
 }
 
-}  // namespace
+struct Status {
+  bool runs = false;
+  uint64_t start_ticks = 0, resident_pages = 0;
+};
 
-bool process_is_running(int pid, uint64_t start_ticks, std::string_view host) {
-  if (!is_this_host(host)) return false;
+// From the fields 3, 22 and 24 of /proc/PID/stat; see proc(5).
+Status status_of(int pid) {
   std::ifstream file("/proc/" + std::to_string(pid) + "/stat");
   std::string stat;
   std::getline(file, stat, '\0');
   size_t name_end = stat.rfind(')');  // the name may hold anything
-  if (name_end == std::string::npos) return false;
+  if (name_end == std::string::npos) return {};
   std::istringstream fields(stat.substr(name_end + 1));
+  Status status;
   std::string state, field;
   fields >> state;
   for (int i = 4; i < 22; ++i) fields >> field;
-  uint64_t ticks = 0;
-  fields >> ticks;
-  return fields && ticks == start_ticks && state != "Z" && state != "X";
+  fields >> status.start_ticks >> field >> status.resident_pages;
+  status.runs = fields && state != "Z" && state != "X";
+  return status;
+}
+
+}  // namespace
+
+bool process_is_running(int pid, uint64_t start_ticks, std::string_view host) {
+  if (!is_this_host(host)) return false;
+  const Status status = status_of(pid);
+  return status.runs && status.start_ticks == start_ticks;
+}
+
+uint64_t resident_bytes(int pid, uint64_t start_ticks) {
+  const Status status = status_of(pid);
+  return status.runs && status.start_ticks == start_ticks ? status.resident_pages * static_cast<uint64_t>(sysconf(_SC_PAGESIZE)) : 0;
 }
 
 uint32_t recording_age_ms(uint64_t start_monotonic_ns) {

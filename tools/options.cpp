@@ -90,7 +90,7 @@ void add_selection_options(CLI::App& app, Selection& selection) {
          "--device", [&selection](int device) { selection.device = "cuda:" + std::to_string(device); }, "only this GPU")
       ->check(CLI::NonNegativeNumber)
       ->option_text("N");
-  add_enum_filter(app, "--kind", Kind::kMemoryPool, selection.kind, "only allocations of this kind");
+  add_enum_filter(app, "--kind", kLastKind, selection.kind, "only allocations of this kind");
   add_enum_filter(app, "--layer", Layer::kPytorch, selection.layer, "only what this layer allocated");
 }
 

@@ -1,4 +1,4 @@
-// While a run lasts: measures what its processes use of their devices. See usage_sampler.h.
+// While a run lasts: measures what its processes use of their devices and of the host. See usage_sampler.h.
 #include "tools/usage_sampler.h"
 
 #include <algorithm>
@@ -53,8 +53,8 @@ void UsageSampler::sample_until_finished() {
   while (!wake_.wait_for(lock, kInterval, [this] { return finished_; })) {
     const std::vector<std::string> captures = captures_in(manifest_);
     if (captures.empty()) continue;
+    for (const std::string& capture : captures) writer.add_resident(capture);
     if (!meter) meter = std::make_unique<GpuUsageMeter>();
-    if (!*meter) return;
     for (const GpuUsage& usage : meter->read()) {
       // The newest of a process first: what it was before it executed another program stays as it is.
       std::ranges::find_if(captures.rbegin(), captures.rend(), [&](const std::string& capture) {

@@ -1,4 +1,4 @@
-// While a run lasts: measures what its processes use of their devices, and writes it into their captures.
+// While a run lasts: measures what its processes use of their devices and of the host, and writes it into their captures.
 #pragma once
 
 #include <condition_variable>
@@ -10,8 +10,7 @@ namespace vramtrack {
 
 class UsageSampler {
  public:
-  // `manifest` is the file that names the captures of the run. Starts a thread, which ends by itself if there is nothing to measure
-  // with. To be made before the run's process is forked: the thread touches nothing that a forked child needs (it sleeps first, and
+  // `manifest` is the file that names the captures of the run. Starts a thread. To be made before the run's process is forked: the thread touches nothing that a forked child needs (it sleeps first, and
   // later reads files), and malloc's own locks are safe across a fork.
   explicit UsageSampler(std::string manifest);
   ~UsageSampler();

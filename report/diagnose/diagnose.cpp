@@ -11,12 +11,12 @@ namespace vramtrack {
 namespace {
 
 // What is no leak comes first, so that no later family can blame it. What explains most (a whole model with its gradients
-// and moments) comes before what explains single tensors; what explains nothing comes last.
+// and moments, a handle with what it allocates) comes before what explains single blocks; what explains nothing comes last.
 constexpr Family kFamilies[] = {
-    find_settled_growth,  find_custom_function_cycles, find_bounded_accumulation, find_joined_results,
-    find_repeated_models, find_retained_tensors,
-    find_forgotten_frees, find_stale_intermediates,    find_never_freed,          find_invalid_frees,
-    find_handle_leaks,    find_unattributed_growth,    find_allocation_churn,    find_unknown_growth,
+    find_preallocations,   find_settled_growth,   find_custom_function_cycles, find_bounded_accumulation, find_joined_results,
+    find_repeated_models,  find_retained_tensors, find_handle_leaks,           find_forgotten_frees,      find_stale_intermediates,
+    find_never_freed,      find_invalid_frees,    find_unattributed_growth,    find_allocation_churn,     find_unknown_growth,
+    find_unused_cache,     find_fragmentation,    find_idle_pools,             find_extra_contexts,
 };
 
 void append(std::vector<Finding>& all, std::vector<Finding> some) {
@@ -51,6 +51,7 @@ std::vector<Finding> diagnose(const Heap& heap) {
   Examination exam = examine(heap);
   std::vector<Finding> found;
   for (Family family : kFamilies) append(found, family(exam));
+  append(found, find_host_growth(exam, found));
   append(found, find_out_of_memory(exam, found));
   std::ranges::stable_sort(found, is_worse);
   return found;

@@ -20,6 +20,14 @@ std::vector<Finding> find_handle_leaks(Examination&);         // handle_leak.cpp
 std::vector<Finding> find_unattributed_growth(Examination&);  // unattributed.cpp: unattributed-growth
 std::vector<Finding> find_allocation_churn(Examination&);     // churn.cpp: allocation-churn
 std::vector<Finding> find_unknown_growth(Examination&);       // unknown_growth.cpp: unknown-growth
+std::vector<Finding> find_preallocations(Examination&);       // preallocation.cpp: preallocation
+std::vector<Finding> find_unused_cache(Examination&);         // cached.cpp: cached-unused
+std::vector<Finding> find_fragmentation(Examination&);        // cached.cpp: fragmentation
+std::vector<Finding> find_idle_pools(Examination&);           // idle_pools.cpp: pool-threshold, cached-unused
+std::vector<Finding> find_extra_contexts(Examination&);       // extra_context.cpp: extra-context
+
+// Those that look at what the others found. host_growth.cpp: host-growth, only where nothing leaks.
+std::vector<Finding> find_host_growth(const Examination&, const std::vector<Finding>& found);
 
 // out_of_memory.cpp: out-of-memory. Comes last: it names the finding that filled the device.
 std::vector<Finding> find_out_of_memory(const Examination&, const std::vector<Finding>& found);

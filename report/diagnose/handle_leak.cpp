@@ -17,6 +17,7 @@ namespace vramtrack {
 namespace {
 
 constexpr uint64_t kFewestHandles = 16;
+constexpr uint64_t kFewestHeavy = 6;        // of those that each take tens or hundreds of megabytes
 constexpr uint64_t kManyBackToBack = 1000;  // more than anybody makes in advance
 constexpr uint64_t kManyStreams = 200;      // a device runs 128 side by side
 constexpr uint64_t kManyAllAlong = 64;      // made one by one through the whole run
@@ -34,6 +35,8 @@ std::vector<Group> growing_groups(const Examination& exam) {
   for (auto& [key, group] : groups) list.push_back(std::move(group));
   return list;
 }
+
+bool is_heavy(Kind kind) { return kind == Kind::kContext || (kind >= Kind::kCublas && kind <= Kind::kNccl); }
 
 uint64_t count_of(const Group& group) {
   uint64_t count = 0;
@@ -62,6 +65,21 @@ std::string_view destroyer(Kind kind) {
     case Kind::kTexture: return "cudaDestroyTextureObject";
     case Kind::kSurface: return "cudaDestroySurfaceObject";
     case Kind::kMemoryPool: return "cudaMemPoolDestroy";
+    case Kind::kMulticast: return "cuMemRelease";
+    case Kind::kUserObject: return "cudaUserObjectRelease";
+    case Kind::kContext: return "cuCtxDestroy";
+    case Kind::kGreenContext: return "cuGreenCtxDestroy";
+    case Kind::kExternalMemory: return "cudaDestroyExternalMemory";
+    case Kind::kGraphicsResource: return "cudaGraphicsUnregisterResource";
+    case Kind::kAddressRange: return "cuMemAddressFree";
+    case Kind::kCublas: return "cublasDestroy";
+    case Kind::kCublasLt: return "cublasLtDestroy";
+    case Kind::kCudnn: return "cudnnDestroy";
+    case Kind::kCufft: return "cufftDestroy";
+    case Kind::kCurand: return "curandDestroyGenerator";
+    case Kind::kCusolver: return "its library's destroy function";
+    case Kind::kCusparse: return "cusparseDestroy";
+    case Kind::kNccl: return "ncclCommDestroy";
     default: return "its destroy function";
   }
 }
@@ -85,11 +103,53 @@ int memory_of_device(const Heap& heap, const Site& handle) {
   return at == heap.spaces.end() ? -1 : static_cast<int>(at - heap.spaces.begin());
 }
 
-Finding handle_leak(const Heap& heap, Group group) {
+// Of address ranges whose memory leaks as well, that is the story.
+bool is_told_by_its_memory(const Examination& exam, const Group& group) {
+  if (group.front()->kind != Kind::kAddressRange) return false;
+  for (SiteIndex i = 0; i < exam.heap.sites.size(); ++i) {
+    const Site& memory = exam.heap.sites[i];
+    if (memory.kind == Kind::kPhysical && exam.growth[i].shape == Shape::kRising &&
+        function_key(exam.heap, memory) == function_key(exam.heap, *group.front())) {
+      return true;
+    }
+  }
+  return false;
+}
+
+// What the driver allocated while these handles were made: theirs, and gone with them.
+std::vector<SiteIndex> memory_made_with(const Examination& exam, const Group& group) {
+  std::vector<SiteIndex> sites;
+  for (SiteIndex i = 0; i < exam.heap.sites.size(); ++i) {
+    const Site& memory = exam.heap.sites[i];
+    const bool is_theirs = std::ranges::any_of(group, [&](const Site* handle) {
+      return !handle->stack.empty() && handle->stack == memory.stack && handle->api == memory.api;
+    });
+    if (is_theirs && !exam.explained[i] && memory.end_blocks > 0) sites.push_back(i);
+  }
+  return sites;
+}
+
+void add_memory(Examination& exam, const Group& group, Finding& finding) {
+  const std::vector<SiteIndex> sites = memory_made_with(exam, group);
+  for (SiteIndex i : sites) {
+    finding.bytes += exam.heap.sites[i].end_bytes;
+    exam.explained[i] = true;
+  }
+  if (group.front()->kind == Kind::kAddressRange) {
+    finding.evidence.push_back("they take no memory, but address space, which the driver can run out of");
+  } else if (finding.bytes == 0) {
+    finding.evidence.push_back("each holds memory of the device and of the host that no allocation shows");
+  } else {
+    finding.evidence.push_back(fmt::format("{} were allocated while they were made, and more that no allocation shows", size_text(finding.bytes)));
+  }
+}
+
+Finding handle_leak(Examination& exam, Group group) {
+  const Heap& heap = exam.heap;
   std::ranges::stable_sort(group, std::greater<>(), &Site::end_blocks);
   const Site& first = *group.front();
   Finding finding;
-  finding.id = "handle-leak";
+  finding.id = first.kind == Kind::kAddressRange ? "vmm-leak" : "handle-leak";
   finding.severity = Severity::kLeak;
   finding.kind = first.kind;
   finding.space = memory_of_device(heap, first);
@@ -108,7 +168,7 @@ Finding handle_leak(const Heap& heap, Group group) {
   finding.title = fmt::format("{} made at {} are never destroyed", count_text(finding.blocks, noun_of(first.kind)), place);
   finding.evidence = {fmt::format("{} made, {} destroyed, and their number was still rising when the work ended", made, destroyed)};
   if (std::string forgotten = siblings_text(heap, first); !forgotten.empty()) finding.evidence.push_back(std::move(forgotten));
-  finding.evidence.push_back("each holds memory of the device and of the host that no allocation shows");
+  add_memory(exam, group, finding);
   finding.advice = fmt::format("Make it once outside the loop and use it again, or give what {} makes an owner that calls `{}` on "
                                "every way out.", place, destroyer(first.kind));
   return finding;
@@ -119,8 +179,9 @@ Finding handle_leak(const Heap& heap, Group group) {
 std::vector<Finding> find_handle_leaks(Examination& exam) {
   std::vector<Finding> found;
   for (const Group& group : growing_groups(exam)) {
-    if (count_of(group) < kFewestHandles || are_made_for_the_run(exam, group)) continue;
-    found.push_back(handle_leak(exam.heap, group));
+    const uint64_t fewest = is_heavy(group.front()->kind) ? kFewestHeavy : kFewestHandles;
+    if (count_of(group) < fewest || are_made_for_the_run(exam, group) || is_told_by_its_memory(exam, group)) continue;
+    found.push_back(handle_leak(exam, group));
   }
   return found;
 }

@@ -10,6 +10,7 @@
 #include "report/categories.h"
 #include "report/diagnose/families.h"
 #include "report/diagnose/wording.h"
+#include "report/pools.h"
 
 namespace vramtrack {
 namespace {
@@ -19,9 +20,13 @@ constexpr int kFewestRises = 6;
 constexpr double kLeastBytes = 16 << 20;
 constexpr double kLeastShare = 0.01;  // of what is used
 
-Curve curve_of(const Usage& usage) {
+// What neither blocks nor the driver's pools explain.
+Curve curve_of(const Heap& heap, const Space& device) {
   Curve curve;
-  for (const UsagePoint& point : usage.rest) curve.floor.push_back(static_cast<double>(point.rest));
+  for (const UsagePoint& point : device.usage.rest) {
+    const uint64_t in_pools = idle_in_pools(heap, device.device, point.time);
+    curve.floor.push_back(static_cast<double>(point.rest - std::min(point.rest, in_pools)));
+  }
   return curve;
 }
 
@@ -72,7 +77,7 @@ std::vector<Finding> find_unattributed_growth(Examination& exam) {
   for (int space = 0; space < static_cast<int>(exam.heap.spaces.size()); ++space) {
     const Usage& usage = exam.heap.spaces[space].usage;
     if (usage.rest.size() < kFewestPoints) continue;
-    const Growth growth = growth_of(curve_of(usage));
+    const Growth growth = growth_of(curve_of(exam.heap, exam.heap.spaces[space]));
     const bool goes_on = growth.shape == Shape::kRising && growth.even && growth.rises >= kFewestRises;
     if (goes_on && growth.bytes >= std::max(kLeastBytes, kLeastShare * static_cast<double>(usage.used))) {
       found.push_back(unattributed_growth(exam, space, growth));

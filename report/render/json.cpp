@@ -104,12 +104,28 @@ Json device_json(const LedgerRow& row) {
             {"imported_bytes", row.imported_bytes},
             {"unattributed_bytes", row.unattributed_bytes},
             {"used_bytes", row.used_bytes}}},
+          {"pooled_bytes", row.pooled_bytes},
           {"exit_live_bytes", row.exit_bytes},
           {"peak_bytes", row.peak_bytes},
           {"peak_time", row.peak_time},
           {"allocations", row.allocations},
           {"frees", row.frees},
           {"failed_allocations", row.failed_allocations}};
+}
+
+Json pools_json(const Heap& heap) {
+  Json json = Json::array();
+  for (const Pool& pool : heap.pools) {
+    json.push_back({{"device", pool.device < 0 ? "pinned" : fmt::format("cuda:{}", pool.device)},
+                    {"of_graphs", pool.handle == 0},
+                    {"destroyed", pool.destroyed},
+                    {"reserved_bytes", pool.reserved},
+                    {"used_bytes", pool.used},
+                    {"peak_reserved_bytes", pool.peak_reserved},
+                    {"release_threshold", pool.threshold},
+                    {"threshold_set_at", user_line_json(heap, pool.threshold_stack)}});
+  }
+  return json;
 }
 
 Json site_json(const Heap& heap, const Site& site, Moment moment) {
@@ -261,6 +277,7 @@ Json process_json(const ReportedProcess& reported, const JsonOptions& options) {
   json["suppressed"] = reported.suppressed;
   json["devices"] = Json::array();
   for (const LedgerRow& row : ledger(heap)) json["devices"].push_back(device_json(row));
+  json["pools"] = pools_json(heap);
   json["handles"] = Json::array();
   for (const HandleRow& row : handle_counts(heap)) {
     json["handles"].push_back({{"device", row.device}, {"kind", to_string(row.kind)}, {"live", row.live}, {"made", row.made}});

@@ -68,13 +68,26 @@ std::string live_text(const LedgerRow& row) {
   return text + fmt::format(" of its work, {} when it exited", size_text(static_cast<double>(row.exit_bytes)));
 }
 
+std::string cached_text(const LedgerRow& row) {
+  std::string text = row.pooled_bytes == 0 ? "held by PyTorch's allocator for its next tensors"
+                     : row.pooled_bytes == row.cached_bytes
+                         ? "held by CUDA's memory pools, in no block"
+                         : fmt::format("{} held by PyTorch's allocator, {} by CUDA's memory pools",
+                                       size_text(static_cast<double>(row.cached_bytes - row.pooled_bytes)),
+                                       size_text(static_cast<double>(row.pooled_bytes)));
+  if (row.fragmented_bytes != 0) {
+    text += fmt::format("; {} of it beside blocks, which `empty_cache()` cannot give back", size_text(static_cast<double>(row.fragmented_bytes)));
+  }
+  return text;
+}
+
 void write_ledger_row(Page& page, const LedgerRow& row) {
   std::string device = printable(row.device);
   if (!row.name.empty()) device += ", " + printable(row.name);
   if (row.total_bytes != 0) device += fmt::format(", {} in all", size_text(static_cast<double>(row.total_bytes)));
   write_heading(page, "Memory of this process on " + device);
   write_amount(page, "live", row.live_bytes, live_text(row));
-  if (row.cached_bytes != 0) write_amount(page, "cached", row.cached_bytes, "held by PyTorch's allocator for its next tensors");
+  if (row.cached_bytes != 0) write_amount(page, "cached", row.cached_bytes, cached_text(row));
   if (row.context_bytes != 0) write_amount(page, "context", row.context_bytes, "the CUDA context, loaded code, what the driver keeps");
   if (row.unattributed_bytes != 0) write_amount(page, "other", row.unattributed_bytes, "taken since, without an allocation");
   if (row.is_measured) write_amount(page, "used", row.used_bytes, "as nvidia-smi showed it last");
@@ -237,8 +250,8 @@ void write_unseen(TextContext& context, const Heap& heap) {
     item("what these functions make, which the program or a library of it has looked up: " + names);
   }
   const bool is_measured = std::ranges::any_of(heap.spaces, [](const Space& space) { return !space.usage.rest.empty(); });
-  const char* contexts = is_measured ? "" : "CUDA contexts, ";
-  item(fmt::format("other processes' memory, {}and what lies between the blocks of a fragmented cache", contexts));
+  const char* contexts = is_measured ? "" : " and CUDA contexts";
+  item(fmt::format("other processes' memory{}", contexts));
 }
 
 }  // namespace vramtrack

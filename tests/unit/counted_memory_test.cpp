@@ -15,7 +15,7 @@ References release(CountedMemory& shared, uint64_t handle) {
 
 struct CountedMemoryTest : testing::Test {
   CountedMemory shared = {};
-  const uint32_t piece = add_piece(shared, 100);
+  const uint32_t piece = add_piece(shared, format::Kind::kPhysical, 100);
   References unmap(uint64_t address, uint64_t size) {
     References last = {};
     for (uint32_t mapping = take_mappings(shared, address, size); mapping;) mapping = give_up_mapping(shared, mapping, last);
@@ -27,7 +27,7 @@ TEST_F(CountedMemoryTest, release_before_unmap_and_after) {
   add_mapping(shared, 0x1000, 0x1000, 100);
   EXPECT_FALSE(is_gone(release(shared, 100)));
   EXPECT_TRUE(is_gone(unmap(0x1000, 0x1000)));
-  add_piece(shared, 200);
+  add_piece(shared, format::Kind::kPhysical, 200);
   add_mapping(shared, 0x1000, 0x1000, 200);
   EXPECT_FALSE(is_gone(unmap(0x1000, 0x1000)));
   EXPECT_TRUE(is_gone(release(shared, 200)));
@@ -36,7 +36,7 @@ TEST_F(CountedMemoryTest, release_before_unmap_and_after) {
 TEST_F(CountedMemoryTest, a_handle_that_was_released_may_be_anothers_while_the_mapping_lives) {
   add_mapping(shared, 0x1000, 0x1000, 100);
   release(shared, 100);
-  const uint32_t other = add_piece(shared, 100);
+  const uint32_t other = add_piece(shared, format::Kind::kPhysical, 100);
   EXPECT_NE(other, piece);
   EXPECT_EQ(unmap(0x1000, 0x1000).piece, piece);
   EXPECT_TRUE(is_gone(release(shared, 100)));
@@ -57,17 +57,17 @@ TEST_F(CountedMemoryTest, a_second_name_leads_nowhere_once_the_piece_is_gone) {
   EXPECT_EQ(add_reference_at(shared, 0x1000, 101).references, 2u);
   release(shared, 100);
   EXPECT_EQ(drop_handle(shared, 100).piece, 0u);  // given out anew while 101 keeps the piece
-  const uint32_t other = add_piece(shared, 100);
+  const uint32_t other = add_piece(shared, format::Kind::kPhysical, 100);
   unmap(0x1000, 0x1000);
   EXPECT_TRUE(is_gone(release(shared, 101)));
   forget_piece(shared, piece);
-  EXPECT_EQ(add_piece(shared, 200), piece);  // its number is another's
-  EXPECT_EQ(add_reference(shared, 101).piece, 0u);
-  EXPECT_EQ(add_reference(shared, 100).piece, other);
+  EXPECT_EQ(add_piece(shared, format::Kind::kPhysical, 200), piece);  // its number is another's
+  EXPECT_EQ(add_references(shared, 101).piece, 0u);
+  EXPECT_EQ(add_references(shared, 100).piece, other);
 }
 
 TEST_F(CountedMemoryTest, several_mappings_go_at_once_up_to_a_gap) {
-  add_piece(shared, 200);
+  add_piece(shared, format::Kind::kPhysical, 200);
   add_mapping(shared, 0x1000, 0x1000, 100);
   add_mapping(shared, 0x2000, 0x1000, 200);
   add_mapping(shared, 0x4000, 0x1000, 200);
@@ -86,22 +86,22 @@ TEST_F(CountedMemoryTest, what_the_driver_refuses_comes_back) {
 }
 
 TEST_F(CountedMemoryTest, what_a_context_takes_along_is_unknown_afterwards) {
-  add_piece(shared, 200, 1, 0xc0);
-  add_piece(shared, 300, 1, 0xc1);
+  add_piece(shared, format::Kind::kPhysical, 200, 1, 0xc0);
+  add_piece(shared, format::Kind::kPhysical, 300, 1, 0xc1);
   forget_pieces_of(shared, -1, 0xc0);
-  EXPECT_EQ(add_reference(shared, 200).piece, 0u);
-  EXPECT_EQ(add_reference(shared, 300).references, 2u);
+  EXPECT_EQ(add_references(shared, 200).piece, 0u);
+  EXPECT_EQ(add_references(shared, 300).references, 2u);
   forget_pieces_of(shared, 1, 0);
-  EXPECT_EQ(add_reference(shared, 300).piece, 0u);
-  EXPECT_EQ(add_reference(shared, 100).piece, piece);  // outlives contexts
+  EXPECT_EQ(add_references(shared, 300).piece, 0u);
+  EXPECT_EQ(add_references(shared, 100).piece, piece);  // outlives contexts
 }
 
 TEST_F(CountedMemoryTest, numbers_are_used_again_when_nothing_refers_to_them) {
   forget_piece(shared, piece);
-  EXPECT_NE(add_piece(shared, 200), piece);  // 100 still refers to it
+  EXPECT_NE(add_piece(shared, format::Kind::kPhysical, 200), piece);  // 100 still refers to it
   release(shared, 100);
   forget_piece(shared, piece);
-  EXPECT_EQ(add_piece(shared, 300), piece);
+  EXPECT_EQ(add_piece(shared, format::Kind::kPhysical, 300), piece);
 }
 
 }  // namespace

@@ -47,7 +47,8 @@ FAKE(cuMemMap, (CUdeviceptr, size_t, size_t, CUmemGenericAllocationHandle, unsig
 FAKE(cuMemUnmap, (CUdeviceptr, size_t), return fake_result;)
 FAKE(cuIpcOpenMemHandle_v2, (CUdeviceptr * address, CUipcMemHandle, unsigned), ALLOCATES(0xa200))
 FAKE(cuIpcCloseMemHandle, (CUdeviceptr), return fake_result;)
-FAKE(cuMemPoolImportPointer, (CUdeviceptr*, CUmemoryPool, CUmemPoolPtrExportData*), return fake_result;)
+FAKE(cuTexRefCreate, (CUtexref*), return fake_result;)
+FAKE(cuMemPoolImportPointer, (CUdeviceptr * address, CUmemoryPool, CUmemPoolPtrExportData*), ALLOCATES(0xa300))
 
 FAKE(cuCtxGetCurrent, (CUcontext * context), ANSWERS(context, (CUcontext)0xc0))
 FAKE(cuCtxGetDevice, (CUdevice * device), ANSWERS(device, 1))

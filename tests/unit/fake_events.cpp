@@ -34,8 +34,10 @@ __attribute__((format(printf, 1, 2))) void say(const char* format, ...) {
 }
 
 const char* name(format::Kind kind) {
-  static const char* const kNames[] = {"none", "device", "stream", "managed", "array", "mipmapped", "pinned", "registered", "cpu", "graph memory", "physical", "ipc",
-                                       "stream", "event", "graph", "exec", "module", "library", "texture", "surface", "pool"};
+  static const char* const kNames[] = {
+      "none", "device", "stream", "managed", "array", "mipmapped", "pinned", "registered", "cpu", "graph memory", "shared", "physical", "ipc",
+      "multicast", "user object", "stream", "event", "graph", "exec", "module", "library", "texture", "surface", "pool", "context",
+      "green context", "external memory", "graphics resource", "address range", "cublas", "cublaslt", "cudnn", "cufft", "curand", "cusolver", "cusparse", "nccl"};
   return kNames[static_cast<int>(kind)];
 }
 
@@ -85,7 +87,19 @@ void graph_capture_failed(uint64_t) {}
 PendingGraph::PendingGraph(uint64_t handle) : handle_(handle) {}
 void PendingGraph::finish(int) { handle_ = nodes_; }
 bool graphs_have_memory() { return false; }
-void graph_launched(uint64_t) {}
+int graph_launched(uint64_t) { return -1; }
+bool handle_is_known(uint64_t, format::Kind) { return false; }
+void physical_memory_bound(const BoundPlace& place, uint64_t size, uint64_t handle) { say("bound %lx at %lx+%lx size %lu\n", handle, place.object, place.offset, size); }
+void physical_memory_at_bound(const BoundPlace& place, uint64_t size, uint64_t address) { say("bound what is at %lx at %lx+%lx size %lu\n", address, place.object, place.offset, size); }
+void physical_memory_unbound(const BoundPlace& place, uint64_t size) { say("unbound %lx+%lx size %lu\n", place.object, place.offset, size); }
+void user_object_retained(uint64_t handle, uint32_t count) { say("retained %lx %u times\n", handle, count); }
+void user_object_released(uint64_t handle, uint32_t count) { say("released %lx %u times\n", handle, count); }
+void pool_made(const PoolReport& pool) { say("pool %lx device %d%s\n", pool.key, pool.device, pool.is_foreign ? " foreign" : ""); }
+void pool_gone(uint64_t key) { say("pool %lx gone\n", key); }
+PoolState pool_state(uint64_t) { return PoolState::kResting; }
+int device_of_pool(uint64_t, int otherwise) { return otherwise; }
+void pool_measured(uint64_t key, uint64_t reserved, uint64_t used) { say("pool %lx reserved %lu used %lu\n", key, reserved, used); }
+void pool_threshold_set(uint64_t key, uint64_t bytes) { say("pool %lx threshold %lu\n", key, bytes); }
 void counted_memory_made(const CountedMemoryReport& memory) {
   say("%s: %s device %d handle %lx size %lu%s\n", api(), name(memory.kind), memory.device, memory.handle, memory.size,
       memory.is_foreign ? " foreign" : "");

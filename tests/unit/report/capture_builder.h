@@ -31,7 +31,8 @@ class CaptureBuilder {
                                  sizeof(format::Site),
                                  sizeof(format::Curve),
                                  sizeof(format::Block),
-                                 sizeof(format::Incident)};
+                                 sizeof(format::Incident),
+                                 sizeof(format::Pool)};
     for (size_t i = 0; i < format::kTableCount; ++i) {
       record_size_[i] = kSizes[i];
       tables_[i].resize(kSizes[i]);  // record 0

@@ -1,5 +1,5 @@
-// Which runtime would this caller have called without us? See runtime_lookup.h.
-#include "interpose/runtime_lookup.h"
+// Which library's function would this caller have called without us? See shared_lookup.h.
+#include "interpose/shared_lookup.h"
 
 #include <atomic>
 #include <cstdint>
@@ -11,26 +11,23 @@
 namespace vramtrack {
 namespace {
 
-// cudaErrorSharedObjectSymbolNotFound. Callable as any of the runtime's functions.
-int no_such_function() { return 302; }
-
-// The global scope comes first, as it does for the loader, but not when it leads to another version of the runtime than the
+// The global scope comes first, as it does for the loader, but not when it leads to another version of the library than the
 // one the caller is linked with: symbol versions would have kept them apart.
-void* find(const char* name, const void* return_address) {
+void* find(std::string_view library, const char* name, const void* return_address) {
   const OwnWork work;
   void* next = next_after_us(name);
   void* own = found_from(return_address, name);
   // Neither we nor the caller itself: another interposer's own cudaMalloc looks for what lies behind it.
   if (own && (in_this_library(own) || in_same_object(own, return_address))) own = nullptr;
   void* found = next;
-  if (!next || (own && object_name(next).starts_with("libcudart.so"))) found = own;
+  if (!next || (own && object_name(next).starts_with(library))) found = own;
   if (!found) {
-    // Reached by some other way, a look-up in our own exports for one: then any runtime is better than none.
-    if (void* runtime = loaded_object("libcudart.so")) found = real_dlsym()(runtime, name);
+    // Reached by some other way, a look-up in our own exports for one: then any such library is better than none.
+    if (void* loaded = loaded_object(library)) found = real_dlsym()(loaded, name);
   }
   if (found) keep_loaded(found);  // for the answer is kept
   dlerror();  // no error of the program's
-  return found ? found : reinterpret_cast<void*>(&no_such_function);
+  return found;
 }
 
 // Answers by place of call. A collision costs a new search, nothing else.
@@ -51,7 +48,7 @@ uint64_t key_of(const char* name, const void* return_address) {
 
 }  // namespace
 
-void* real_runtime_function(const char* name, const void* return_address) {
+void* real_shared_function(std::string_view library, const char* name, const void* return_address) {
   const uint64_t key = key_of(name, return_address);
   Answer& answer = answers[(key * 0x9e3779b97f4a7c15u) >> 56];
   uint64_t seen = answer.key.load(std::memory_order_acquire);  // pairs with the release store of the key below
@@ -59,7 +56,8 @@ void* real_runtime_function(const char* name, const void* return_address) {
     void* function = answer.function.load(std::memory_order_acquire);  // keeps the second load of the key behind it
     if (answer.key.load(std::memory_order_relaxed) == key) return function;
   }
-  void* function = find(name, return_address);
+  void* function = find(library, name, return_address);
+  if (!function) return nullptr;
   // One writer at a time; who comes second leaves the place as it is. The exchange is seen before the function changes
   // (release below on the function, acquired by the reader above).
   if (seen != kBusy && answer.key.compare_exchange_strong(seen, kBusy, std::memory_order_relaxed)) {
@@ -69,7 +67,7 @@ void* real_runtime_function(const char* name, const void* return_address) {
   return function;
 }
 
-void forget_runtime_functions() {
+void forget_shared_functions() {
   for (Answer& answer : answers) {
     uint64_t key = answer.key.load(std::memory_order_relaxed);
     if (key > kBusy) answer.key.compare_exchange_strong(key, 0, std::memory_order_relaxed);
