@@ -52,7 +52,10 @@ inline constexpr uint32_t kMaxChunks = 32;
 enum class Layer : uint8_t { kNone, kDriver, kPytorch, kHandles };
 
 // Which memory a space's bytes lie in.
-enum class Memory : uint8_t { kNone, kDevice, kPinnedHost, kCpu, kImported };  // kImported: another process's, on a device
+enum class Memory : uint8_t {
+  kNone, kDevice, kPinnedHost, kCpu,
+  kImported,  // another process's, on a device
+};
 
 // What kind of allocation a block is. Several kinds share one memory.
 enum class Kind : uint8_t {
@@ -247,6 +250,7 @@ struct Space {
   uint32_t name;             // string: the device's name; 0 = not known
   uint64_t total_bytes;      // of the device; 0 = not known
   uint64_t live_bytes, live_blocks;
+  uint64_t managed_bytes;    // of the live ones: they take the device's memory only as far as they were used there
   uint64_t peak_bytes;
   uint64_t peak_number;      // how often a new peak was reached; see Site::peak_number
   uint64_t allocations, frees;
@@ -265,7 +269,7 @@ struct Space {
   uint32_t series_count;     // points in use, the unfinished last one included
   SeriesPoint series[kSeriesPoints];
 };
-static_assert(sizeof(Space) == 144 + sizeof(Usage) + sizeof(SeriesPoint) * kSeriesPoints);
+static_assert(sizeof(Space) == 152 + sizeof(Usage) + sizeof(SeriesPoint) * kSeriesPoints);
 
 // What one (stack, kind, space) allocated. Sites stay when their blocks go.
 struct Site {
@@ -348,7 +352,7 @@ enum class IncidentKind : uint32_t {
   kUnhooked,      // a memory function was resolved that is not hooked; `name` says which
 };
 
-enum class FreeFault : uint32_t { kNone, kUnknownPointer, kDoubleFree, kWrongFamily };
+enum class FreeFault : uint32_t { kNone, kUnknownPointer, kDoubleFree, kWrongFamily, kGoneWithContext };
 
 struct IncidentTop {
   uint32_t site;

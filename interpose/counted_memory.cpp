@@ -153,6 +153,11 @@ uint32_t give_up_mapping(CountedMemory& shared, uint32_t first, References& of) 
   return next;
 }
 
+bool is_known_handle(CountedMemory& shared, uint64_t handle) {
+  Locked hold(shared.lock);
+  return shared.handles.find(handle) != 0;
+}
+
 void forget_pieces_of(CountedMemory& shared, int device, uint64_t context) {
   Locked hold(shared.lock);
   for (uint32_t id = 1; id <= shared.pieces.used(); id++) {

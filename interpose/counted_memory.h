@@ -77,6 +77,8 @@ void put_back_mappings(CountedMemory&, uint32_t first);
 // Gives the first one up and answers the next, 0 after the last.
 uint32_t give_up_mapping(CountedMemory&, uint32_t first, References& of);
 
+bool is_known_handle(CountedMemory&, uint64_t handle);
+
 // When nothing refers to it any more.
 void forget_piece(CountedMemory&, uint32_t piece);
 

@@ -36,11 +36,8 @@ int device_of_default_pool(CUmemoryPool pool) {
   return -1;
 }
 
-PoolState known_pool(CUmemoryPool pool) {
-  const PoolState state = pool_state((uint64_t)pool);
-  if (state != PoolState::kUnknown) return state;
-  pool_made({(uint64_t)pool, device_of_default_pool(pool), false});
-  return pool_state((uint64_t)pool);
+void know_pool(CUmemoryPool pool) {
+  if (!pool_is_known((uint64_t)pool)) pool_made({(uint64_t)pool, device_of_default_pool(pool), false});
 }
 
 void describe(int device) {
@@ -89,7 +86,7 @@ CUresult PendingAllocation::finish_on_stream(CUresult result, const CUdeviceptr*
     } else {
       const CUmemoryPool from = pool ? pool : current_pool(device_);
       record(pool ? device_of_pool((uint64_t)pool, device_) : device_, *address, size_, (uint64_t)from);
-      ask_pool(from);
+      ask_pool(from, static_cast<int64_t>(size_));
     }
   }
   return result;
@@ -161,8 +158,10 @@ void tell_user_object(CUuserObject object, unsigned references) {
 
 // --- pools -----------------------------------------------------------------------------------------------------------------
 
-void ask_pool(CUmemoryPool pool) {
-  if (!pool || !recording_wanted() || known_pool(pool) != PoolState::kDue) return;
+void ask_pool(CUmemoryPool pool, int64_t change) {
+  if (!pool || !recording_wanted()) return;
+  know_pool(pool);
+  if (!pool_is_due((uint64_t)pool, change)) return;
   cuuint64_t reserved = 0, used = 0;
   {
     const OwnWork work;
@@ -176,8 +175,8 @@ void ask_pool(CUmemoryPool pool) {
 void ask_graph_pool(int device) {
   if (device < 0 || !recording_wanted()) return;
   const uint64_t key = graph_pool_key(device);
-  if (pool_state(key) == PoolState::kUnknown) pool_made({key, device, false});
-  if (pool_state(key) != PoolState::kDue) return;
+  if (!pool_is_known(key)) pool_made({key, device, false});
+  if (!pool_is_due(key, 0)) return;
   cuuint64_t reserved = 0, used = 0;
   {
     const OwnWork work;
@@ -189,7 +188,9 @@ void ask_graph_pool(int device) {
 }
 
 void tell_threshold(CUmemoryPool pool, uint64_t bytes) {
-  if (recording_wanted() && known_pool(pool) != PoolState::kUnknown) pool_threshold_set((uint64_t)pool, bytes);
+  if (!recording_wanted()) return;
+  know_pool(pool);
+  pool_threshold_set((uint64_t)pool, bytes);
 }
 
 void tell_refused(const RefusedAllocation& refused) {

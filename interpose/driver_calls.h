@@ -62,8 +62,9 @@ class PendingAllocation {
   bool wanted_;
 };
 
-// What a pool holds by now, if it is time to ask. After a call that succeeded, and not while a stream is capturing.
-void ask_pool(CUmemoryPool);
+// So many bytes more of a pool are in use, or less; what it holds by now is asked for from time to time. After a call that succeeded,
+// and not while a stream is capturing.
+void ask_pool(CUmemoryPool, int64_t change);
 void ask_graph_pool(int device);
 void tell_threshold(CUmemoryPool, uint64_t bytes);
 
@@ -74,7 +75,7 @@ CUresult freed(FreeFamily family, Address address, Function real, Arguments... a
   PendingFree pending((uint64_t)address, family);
   const CUresult result = real(arguments...);
   pending.finish(result);
-  if (pending.pool() && result == CUDA_SUCCESS) ask_pool((CUmemoryPool)pending.pool());
+  if (pending.pool() && result == CUDA_SUCCESS) ask_pool((CUmemoryPool)pending.pool(), -static_cast<int64_t>(pending.size()));
   return result;
 }
 

@@ -20,10 +20,18 @@ constexpr int kHostMemoryNotRegistered = 713;
 
 uint64_t bit(Kind kind) { return 1ull << static_cast<uint32_t>(kind); }
 
-void note_invalid_free(Recording& r, uint64_t address, int result) {
+// Memory that was registered is the program's own: freeing it by a function for other memory frees nothing twice.
+FreeFault fault_of(const AddressHistory& history, FreeFamily family) {
+  if (history.live) return FreeFault::kWrongFamily;
+  if (history.kind == Kind::kRegistered && family != FreeFamily::kRegistered) return FreeFault::kUnknownPointer;
+  if (history.went_with_context) return FreeFault::kGoneWithContext;
+  return history.site ? FreeFault::kDoubleFree : FreeFault::kUnknownPointer;
+}
+
+void note_invalid_free(Recording& r, uint64_t address, FreeFamily family, int result) {
   const AddressHistory history = history_of(r.recorder, address);
   IncidentReport report = {IncidentKind::kInvalidFree};
-  report.fault = history.live ? FreeFault::kWrongFamily : history.site ? FreeFault::kDoubleFree : FreeFault::kUnknownPointer;
+  report.fault = is_known_handle(r.opened, address) ? FreeFault::kWrongFamily : fault_of(history, family);
   report.space = history.space;
   report.stack = driver_origin(r).stack.id;
   report.api = Call::outermost().api;
@@ -120,7 +128,7 @@ bool handle_is_known(uint64_t handle, Kind kind) {
   return r && has_handle(r->recorder, handle, kind);
 }
 
-PendingFree::PendingFree(uint64_t address, FreeFamily family) : address_(address), layer_(Layer::kDriver) {
+PendingFree::PendingFree(uint64_t address, FreeFamily family) : address_(address), layer_(Layer::kDriver), family_(family) {
   OwnWork work;
   if (!work.entered() || !address) return;
   Recording* r = recording_for_event();
@@ -130,7 +138,7 @@ PendingFree::PendingFree(uint64_t address, FreeFamily family) : address_(address
   kind_ = taken.kind;
   block_ = taken.block;
   serial_ = taken.serial;
-  if (block_ && kind_ == Kind::kStreamOrdered) pool_ = taken.owner;
+  if (block_ && kind_ == Kind::kStreamOrdered) pool_ = taken.owner, size_ = taken.size;
   else if (block_) began_ns_ = monotonic_ns();
 }
 
@@ -150,13 +158,13 @@ void PendingFree::finish(int result) {
   Recording* r = present_recording();
   if (!r) return;
   const uint64_t driver_ns = began_ns_ ? monotonic_ns() - began_ns_ : 0;
-  const TakenBlock taken{layer_, kind_, block_, serial_, 0};
+  const TakenBlock taken{layer_, kind_, block_, serial_, 0, 0};
   if (result == kSuccess || driver_is_gone(result)) {
     if (block_) give_up(r->recorder, taken, driver_ns);
     return;
   }
   if (block_) put_back(r->recorder, taken);
-  if (layer_ == Layer::kDriver && blames_the_pointer(result)) note_invalid_free(*r, address_, result);
+  if (layer_ == Layer::kDriver && blames_the_pointer(result)) note_invalid_free(*r, address_, family_, result);
 }
 
 // --- contexts, devices, the audit ----------------------------------------------------------------------------------------

@@ -90,8 +90,9 @@ struct PoolReport {
 };
 void pool_made(const PoolReport&);
 void pool_gone(uint64_t key);
-enum class PoolState { kUnknown, kResting, kDue };  // kDue: one thread is told so, and tells what the driver says with pool_measured()
-PoolState pool_state(uint64_t key);
+bool pool_is_known(uint64_t key);  // or cannot be followed: there are too many
+// So many bytes more are in use, or less. True for one thread now and then, which then tells what the driver says with pool_measured().
+bool pool_is_due(uint64_t key, int64_t change);
 int device_of_pool(uint64_t key, int otherwise);
 void pool_measured(uint64_t key, uint64_t reserved, uint64_t used);  // bytes
 void pool_threshold_set(uint64_t key, uint64_t bytes);
@@ -125,11 +126,13 @@ class PendingFree {
   void finish(int result);
 
   uint64_t pool() const { return pool_; }  // the block lies in it; 0 = in none
+  uint64_t size() const { return size_; }  // of what lies in a pool
 
  private:
   uint64_t address_;
-  uint64_t pool_ = 0;
+  uint64_t pool_ = 0, size_ = 0;
   format::Layer layer_;
+  FreeFamily family_ = FreeFamily::kDeviceMemory;  // of kDriver
   format::Kind kind_ = format::Kind::kNone;
   uint32_t block_ = 0;   // taken from the table; 0 = address not known (or of another family: then it stays)
   uint64_t serial_ = 0;

@@ -47,18 +47,16 @@ bool graphs_have_memory() {
 int graph_launched(uint64_t instance) {
   OwnWork work;
   Recording* r = work.entered() ? present_recording() : nullptr;
-  int device = -1;
-  if (!r) return device;
+  if (!r) return -1;
   for_each_effect(r->graphs, instance, [&](const GraphNode& node) {
     if (node.size) {
-      device = node.device;
       record_allocation(r->recorder, {driver_space(Kind::kGraphMemory, node.device), Kind::kGraphMemory, node.address, node.size, 0,
                                       node.api, node.stack, node.thread});
     } else if (const TakenBlock taken = take_block(r->recorder, node.address, kinds_of(FreeFamily::kDeviceMemory)); taken.block) {
       give_up(r->recorder, taken, 0);
     }
   });
-  return device;
+  return device_of_nodes(r->graphs, instance);
 }
 
 }  // namespace vramtrack

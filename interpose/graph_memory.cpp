@@ -60,6 +60,13 @@ void copy_graph_nodes(GraphMemory& graphs, uint64_t copy, uint64_t graph) {
   if (list) graphs.nodes[list].names++;
 }
 
+int device_of_nodes(GraphMemory& graphs, uint64_t graph_or_instance) {
+  Locked hold(graphs.lock);
+  for (uint32_t i = graphs.lists.find(graph_or_instance); i; i = graphs.nodes[i].next)
+    if (graphs.nodes[i].size) return graphs.nodes[i].device;
+  return -1;
+}
+
 uint32_t take_graph_nodes(GraphMemory& graphs, uint64_t graph_or_instance) {
   if (!graphs.alive.load(std::memory_order_relaxed)) return 0;
   Locked hold(graphs.lock);

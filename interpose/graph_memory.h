@@ -49,6 +49,9 @@ uint32_t take_graph_nodes(GraphMemory&, uint64_t graph_or_instance);
 void put_back_graph_nodes(GraphMemory&, uint64_t graph_or_instance, uint32_t taken);
 void give_up_graph_nodes(GraphMemory&, uint32_t taken);
 
+// Where a graph or instance allocates; -1 = nowhere.
+int device_of_nodes(GraphMemory&, uint64_t graph_or_instance);
+
 // Calls `visit` for each node whose effect outlives the launch.
 template <typename Visit>
 void for_each_effect(GraphMemory& graphs, uint64_t instance, Visit visit) {

@@ -15,12 +15,17 @@ void pool_gone(uint64_t key) {
   if (Recording* r = work.entered() ? present_recording() : nullptr) remove_pool(r->pools, r->file, key);
 }
 
-PoolState pool_state(uint64_t key) {
+bool pool_is_known(uint64_t key) {
   Recording* r = present_recording();
-  if (!r) return PoolState::kUnknown;
-  PoolSlot* slot = find_pool(r->pools, key);
-  if (!slot) return r->pools.overflown.load(std::memory_order_relaxed) ? PoolState::kResting : PoolState::kUnknown;
-  return is_due(*slot, time_of_last_event(*r)) ? PoolState::kDue : PoolState::kResting;
+  return r && (find_pool(r->pools, key) || r->pools.overflown.load(std::memory_order_relaxed));
+}
+
+bool pool_is_due(uint64_t key, int64_t change) {
+  Recording* r = present_recording();
+  PoolSlot* slot = r ? find_pool(r->pools, key) : nullptr;
+  if (!slot) return false;
+  if (change) note_use(*slot, change);
+  return is_due(*slot, time_of_last_event(*r));
 }
 
 int device_of_pool(uint64_t key, int otherwise) {

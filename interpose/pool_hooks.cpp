@@ -88,7 +88,7 @@ CUresult CUDAAPI cuMemPoolSetAttribute(CUmemoryPool pool, CUmemPool_attribute at
 
 CUresult CUDAAPI cuMemPoolTrimTo(CUmemoryPool pool, size_t keep) {
   const CUresult result = VRAMTRACK_REAL(cuMemPoolTrimTo)(pool, keep);
-  if (result == CUDA_SUCCESS) ask_pool(pool);
+  if (result == CUDA_SUCCESS) ask_pool(pool, 0);
   return result;
 }
 

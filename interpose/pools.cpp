@@ -55,6 +55,8 @@ void add_pool(Pools& pools, CaptureFile& file, uint64_t key, int device, bool is
   pool.device = static_cast<int16_t>(device);
   slot->record = is_foreign ? 0 : append(file, format::kPools, &pool);
   slot->device = device;
+  slot->live.store(0, std::memory_order_relaxed);
+  slot->most.store(0, std::memory_order_relaxed);
   slot->due_ms.store(slot->record ? 0 : kNever, std::memory_order_relaxed);
   slot->key.store(key, std::memory_order_release);  // pairs with find_pool
 }
@@ -77,6 +79,13 @@ void note_threshold(Pools& pools, CaptureFile& file, uint64_t key, uint64_t byte
   pool.threshold_api = api;
 }
 
+void note_use(PoolSlot& slot, int64_t change) {
+  const int64_t live = slot.live.fetch_add(change, std::memory_order_relaxed) + change;
+  int64_t most = slot.most.load(std::memory_order_relaxed);
+  while (live > most && !slot.most.compare_exchange_weak(most, live, std::memory_order_relaxed)) {
+  }
+}
+
 bool is_due(PoolSlot& slot, uint32_t now_ms) {
   uint32_t due = slot.due_ms.load(std::memory_order_relaxed);
   return now_ms >= due && slot.due_ms.compare_exchange_strong(due, kNever, std::memory_order_relaxed);
@@ -90,7 +99,10 @@ void add_sample(Pools& pools, CaptureFile& file, uint64_t key, uint64_t reserved
   pool.reserved = reserved;
   pool.used = used;
   pool.peak_reserved = std::max(pool.peak_reserved, reserved);
-  add_point(pool, {reserved - std::min(reserved, used), used, now_ms, 0});
+  // Between two samples more may have been in use than at either.
+  const int64_t most = slot->most.exchange(slot->live.load(std::memory_order_relaxed), std::memory_order_relaxed);
+  const uint64_t used_max = std::max(used, static_cast<uint64_t>(std::max<int64_t>(most, 0)));
+  add_point(pool, {reserved - std::min(reserved, used_max), used_max, now_ms, 0});
   slot->due_ms.store(pool.samples < kFirstSamples ? now_ms : now_ms + kPauseMs, std::memory_order_relaxed);
 }
 

@@ -20,6 +20,8 @@ inline constexpr uint32_t kMaxPools = 64;
 struct PoolSlot {
   std::atomic<uint64_t> key;      // 0 = free. The handle, or graph_pool_key() of events.h
   std::atomic<uint32_t> due_ms;   // ask again from then on
+  std::atomic<int64_t> live;      // bytes of its blocks that were seen to be allocated and not freed
+  std::atomic<int64_t> most;      // the most of that since the last sample
   uint32_t record;                // in the capture; 0 = not followed
   int device;                     // ordinal; -1 = host memory
 };
@@ -38,6 +40,9 @@ void add_pool(Pools&, CaptureFile&, uint64_t key, int device, bool is_foreign);
 void remove_pool(Pools&, CaptureFile&, uint64_t key);
 
 void note_threshold(Pools&, CaptureFile&, uint64_t key, uint64_t bytes, uint32_t stack, uint32_t api);
+
+// So many bytes more are in use, or less.
+void note_use(PoolSlot&, int64_t change);
 
 // True for one of the threads that ask at a time when an answer is wanted.
 bool is_due(PoolSlot&, uint32_t now_ms);

@@ -88,6 +88,7 @@ bool note_end(Site& site, uint64_t end_number) {
 void add_live_bytes(Site& site, Space& space, uint64_t size, const Moment& at) {
   site.live_bytes += size;
   space.live_bytes += size;
+  if (site.kind == Kind::kManaged) space.managed_bytes += size;
   if (site.live_bytes > site.max_live_bytes) site.max_live_bytes = site.live_bytes;
   if (space.live_bytes > space.peak_bytes) {
     space.peak_bytes = space.live_bytes;
@@ -119,6 +120,7 @@ void remove_live(Site& site, Space& space, uint64_t size) {
   site.live_blocks--;
   space.live_bytes -= size;
   space.live_blocks--;
+  if (site.kind == Kind::kManaged) space.managed_bytes -= size;
 }
 
 void count_allocation(Site& site, uint64_t size, uint64_t serial, const Moment& at) {
@@ -231,7 +233,7 @@ bool dies_with_context(const Site& site, const Space& space, const Block& block,
     case Kind::kAddressRange: return false;
     default: break;
   }
-  const bool on_device = space.memory == Memory::kDevice || space.memory == Memory::kImported;
+  const bool on_device = space.memory != Memory::kPinnedHost && space.memory != Memory::kCpu;
   return context ? block.owner == context : on_device && space.device == device;
 }
 
@@ -284,6 +286,11 @@ void record_free(Recorder& r, const SpaceKey& key, uint64_t address, uint64_t re
 
 namespace {
 
+// Of memory that is known by its address.
+void remember_free(Recorder& r, Kind kind, const Block& block, bool with_context) {
+  if (kind < Kind::kPhysical) r.recent[hash_mix(0, block.address) % Recorder::kRecentFrees] = {block.address, block.size, block.site, with_context};
+}
+
 Layer layer_of(Kind kind) { return is_handle(kind) ? Layer::kHandles : Layer::kDriver; }
 
 // The address leaves the index before the driver is asked, which may give it to another thread at once; everything else waits
@@ -298,7 +305,7 @@ TakenBlock take(Recorder& r, Layer layer, uint64_t key, uint64_t kinds) {
   const Kind kind = site_record(r, block.site).kind;
   if (!(kinds >> static_cast<uint32_t>(kind) & 1)) return {};
   domain.blocks.erase(key);
-  return {layer, kind, id, block.serial.load(std::memory_order_relaxed), block.owner};
+  return {layer, kind, id, block.serial.load(std::memory_order_relaxed), block.owner, block.size};
 }
 
 // False: its context went meanwhile, and took it along.
@@ -366,20 +373,20 @@ void give_up(Recorder& r, const TakenBlock& taken, uint64_t driver_ns) {
   Locked hold(domain.lock);
   if (!still_there(r, taken)) return;
   const Block& block = block_record(r, taken.block);
-  if (taken.layer == Layer::kDriver && taken.kind < Kind::kPhysical)
-    r.recent[hash_mix(0, block.address) % Recorder::kRecentFrees] = {block.address, block.size, block.site};
+  if (taken.layer == Layer::kDriver) remember_free(r, taken.kind, block, false);
   site_record(r, block.site).driver_ns += driver_ns;
   drop_block(r, domain, taken.block, at);
 }
 
 AddressHistory history_of(Recorder& r, uint64_t address) {
   Locked hold(r.driver.lock);
-  const auto history = [&](uint32_t site, uint64_t size, bool live) {
-    return AddressHistory{key_of(space_record(r, site_record(r, site).space)), site, size, live};
+  const auto history = [&](uint32_t site, uint64_t size, bool live, bool went_with_context) {
+    const Site& made = site_record(r, site);
+    return AddressHistory{key_of(space_record(r, made.space)), site, size, made.kind, live, went_with_context};
   };
-  if (const uint32_t id = r.driver.blocks.find(address)) return history(block_record(r, id).site, block_record(r, id).size, true);
+  if (const uint32_t id = r.driver.blocks.find(address)) return history(block_record(r, id).site, block_record(r, id).size, true, false);
   const Recorder::RecentFree& recent = r.recent[hash_mix(0, address) % Recorder::kRecentFrees];
-  return recent.site && recent.address == address ? history(recent.site, recent.size, false) : AddressHistory{};
+  return recent.site && recent.address == address ? history(recent.site, recent.size, false, recent.with_context) : AddressHistory{};
 }
 
 namespace {
@@ -401,6 +408,7 @@ void drop_of_layer(Recorder& r, Layer layer, int device, uint64_t context, Dropp
     if (layer == Layer::kDriver) {
       if (!dropped.bytes) dropped.space = key_of(space);
       dropped.bytes += block.size;
+      remember_free(r, site.kind, block, true);
     }
     const uint64_t key = index_key_of(r, id);
     if (domain.blocks.find(key) == id) domain.blocks.erase(key);

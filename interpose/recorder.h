@@ -44,7 +44,7 @@ struct TakenBlock {
   format::Kind kind = format::Kind::kNone;
   uint32_t block = 0;
   uint64_t serial = 0;
-  uint64_t owner = 0;
+  uint64_t owner = 0, size = 0;
 };
 
 struct IncidentReport {
@@ -78,6 +78,7 @@ struct Recorder {
   struct RecentFree {
     uint64_t address, size;
     uint32_t site;
+    bool with_context;  // its context took it along
   };
   static constexpr uint32_t kMaxSpaces = 64;
   static constexpr uint32_t kRecentFrees = 4096;
@@ -122,7 +123,9 @@ struct AddressHistory {
   SpaceKey space;
   uint32_t site;
   uint64_t size;
+  format::Kind kind;
   bool live;
+  bool went_with_context;
 };
 AddressHistory history_of(Recorder&, uint64_t address);
 

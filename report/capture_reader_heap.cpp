@@ -338,7 +338,7 @@ void Reader::read_blocks_into_sites() {
 
 bool Reader::make_incident(const format::Incident& from, Incident& to) {
   if (!convert(from.kind, IncidentKind::kUnhooked, to.kind)) return false;
-  if (from.fault > format::FreeFault::kWrongFamily) return false;
+  if (from.fault > format::FreeFault::kGoneWithContext) return false;
   to.fault = static_cast<FreeFault>(from.fault);
   to.stack = make_stack(from.stack);
   to.api = strings_.get(from.api);

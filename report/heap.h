@@ -141,7 +141,7 @@ struct Space {
 std::string device_name(const Space&);
 
 enum class IncidentKind : uint8_t { kOutOfMemory, kFailedCall, kInvalidFree, kReset, kUnhooked };
-enum class FreeFault : uint8_t { kNone, kUnknownPointer, kDoubleFree, kWrongFamily };
+enum class FreeFault : uint8_t { kNone, kUnknownPointer, kDoubleFree, kWrongFamily, kGoneWithContext };
 
 struct TopSite {
   uint32_t site = 0;  // Site::id

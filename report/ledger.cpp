@@ -43,15 +43,27 @@ void set_peak(LedgerRow& row, const Space& space) {
   row.peak_step = space.peak_step;
 }
 
-// Of what is used, pools were asked about at another moment: they have no more than what no block explains.
+// What was used was measured a moment before the end: blocks made or freed since are taken into account, so that the row adds up.
+// Pools were asked at yet another moment: they have no more than what no block explains. Nor has managed memory, whose pages may be
+// on the host.
 void add_measured(LedgerRow& row, const Usage& usage) {
-  const uint64_t rest = usage.rest.back().rest, in_pools = std::min(row.pooled_bytes, rest);
+  const uint64_t rest = above(usage.used, usage.tracked), in_pools = std::min(row.pooled_bytes, rest);
   row.is_measured = true;
-  row.used_bytes = usage.used;
   row.cached_bytes -= row.pooled_bytes - in_pools;
   row.pooled_bytes = in_pools;
   row.context_bytes = std::min(std::ranges::min(usage.rest, {}, &UsagePoint::rest).rest, rest - in_pools);
-  row.unattributed_bytes = rest - in_pools - row.context_bytes;
+  const uint64_t others = rest - in_pools - row.context_bytes;
+  row.unattributed_bytes = above(others, row.managed_bytes);
+  row.used_bytes = row.live_bytes - row.managed_bytes + std::min(others, row.managed_bytes) + row.cached_bytes + row.context_bytes +
+                   row.unattributed_bytes;
+}
+
+uint64_t managed_bytes(const Heap& heap, const Space& space) {
+  uint64_t bytes = 0;
+  for (const Site& site : heap.sites) {
+    if (site.kind == Kind::kManaged && &heap.spaces[site.space] == &space) bytes += site.end_bytes;
+  }
+  return bytes;
 }
 
 LedgerRow row_of(const Heap& heap, const std::string& device, Layers layers) {
@@ -78,6 +90,7 @@ LedgerRow row_of(const Heap& heap, const std::string& device, Layers layers) {
     EndTotal end = end_total(heap, *layers.driver);
     row.live_bytes += above(end.bytes, row.live_bytes + row.cached_bytes);
     row.exit_bytes += above(layers.driver->live_bytes, segments_at_exit);
+    row.managed_bytes = std::min(managed_bytes(heap, *layers.driver), row.live_bytes);
     if (layers.pytorch == nullptr) row.live_blocks = end.blocks;
     // PyTorch's cudaMallocAsync back end tells what its pool holds as its own.
     if (layers.driver->memory == Memory::kDevice) {

@@ -18,7 +18,8 @@ struct LedgerRow {
   uint64_t total_bytes = 0;  // of the device, 0 = not known
   uint64_t live_bytes = 0;   // in blocks that the program held when its work ended, before it tore itself down
   uint64_t live_blocks = 0;
-  uint64_t exit_bytes = 0;   // of these, what the teardown left
+  uint64_t managed_bytes = 0;  // of these, in managed blocks: on the device as far as they were used there
+  uint64_t exit_bytes = 0;   // of live_bytes, what the teardown left
   bool let_go = false;       // the program itself freed most of these after its last allocation
   uint64_t cached_bytes = 0;  // held by a framework's allocator or the driver's pools, free for the next block
   uint64_t pooled_bytes = 0;  // of these, in the driver's pools

@@ -1,29 +1,47 @@
-// What do the driver's pools of a device hold that nothing uses? See pools.h.
+// What do the driver's pools of a device hold, and how much of that does nothing use? See pools.h.
 #include "report/pools.h"
 
 #include <algorithm>
 
 namespace vramtrack {
+namespace {
+
+// Of its blocks, when the program's work ended.
+uint64_t live_in(const Heap& heap, const Pool& pool) {
+  if (pool.handle == 0) return pool.used;
+  uint64_t bytes = 0;
+  for (const Site& site : heap.sites) {
+    if (site.kind != Kind::kStreamOrdered) continue;
+    for (const Block& block : site.survivors) bytes += block.owner == pool.handle ? block.size : 0;
+  }
+  return bytes;
+}
+
+// Null: it was not there yet, or no more.
+const PoolPoint* at(const Pool& pool, double time) {
+  const auto point = std::ranges::lower_bound(pool.points, time, {}, &PoolPoint::time);
+  if (pool.points.empty() || time < pool.points.front().time) return nullptr;
+  if (point != pool.points.end()) return &*point;
+  return pool.destroyed ? nullptr : &pool.points.back();
+}
+
+}  // namespace
 
 uint64_t idle_in_pools(const Heap& heap, int device) {
   uint64_t idle = 0;
   for (const Pool& pool : heap.pools) {
-    if (pool.device == device && !pool.destroyed) idle += pool.reserved - std::min(pool.reserved, pool.used);
+    if (pool.device == device && !pool.destroyed) idle += pool.reserved - std::min(pool.reserved, live_in(heap, pool));
   }
   return idle;
 }
 
-uint64_t idle_in_pools(const Heap& heap, int device, double time) {
-  uint64_t idle = 0;
+uint64_t reserved_in_pools(const Heap& heap, int device, double time) {
+  uint64_t reserved = 0;
   for (const Pool& pool : heap.pools) {
-    if (pool.device != device) continue;
-    // The first point that ends at that time or later; the last one stands for what follows.
-    auto at = std::ranges::lower_bound(pool.points, time, {}, &PoolPoint::time);
-    if (at == pool.points.begin() && !pool.points.empty() && at->time > time) continue;  // not there yet
-    if (at == pool.points.end() && !pool.points.empty()) --at;
-    if (at != pool.points.end() && !(pool.destroyed && at + 1 == pool.points.end() && at->time < time)) idle += at->idle_min;
+    const PoolPoint* point = pool.device == device ? at(pool, time) : nullptr;
+    if (point != nullptr) reserved += point->idle_min + point->used_max;
   }
-  return idle;
+  return reserved;
 }
 
 }  // namespace vramtrack

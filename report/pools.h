@@ -1,4 +1,4 @@
-// What do the driver's pools of a device hold that nothing uses?
+// What do the driver's pools of a device hold, and how much of that does nothing use?
 #pragma once
 
 #include <cstdint>
@@ -7,10 +7,10 @@
 
 namespace vramtrack {
 
-// Bytes, when the pools were last asked; those that the program destroyed hold nothing.
+// Bytes in no block when the program's work ended; pools that it destroyed hold nothing.
 uint64_t idle_in_pools(const Heap&, int device);
 
-// The least of it around that time, in seconds.
-uint64_t idle_in_pools(const Heap&, int device, double time);
+// Bytes that they held around that time, in seconds, in use or not.
+uint64_t reserved_in_pools(const Heap&, int device, double time);
 
 }  // namespace vramtrack

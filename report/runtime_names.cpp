@@ -32,6 +32,7 @@ void name_call(const Heap& heap, Stack& stack, std::string& api) {
 void name_runtime_calls(Heap& heap) {
   for (Site& site : heap.sites) name_call(heap, site.stack, site.api);
   for (Site& site : heap.handles.sites) name_call(heap, site.stack, site.api);
+  for (Pool& pool : heap.pools) name_call(heap, pool.threshold_stack, pool.threshold_api);
   for (Incident& incident : heap.incidents) name_call(heap, incident.stack, incident.api);
 }
 

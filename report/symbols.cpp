@@ -14,7 +14,7 @@
 namespace vramtrack {
 namespace {
 
-// The native frames that sites and incidents use, by module. A capture has many frames whose stacks nothing reports.
+// The native frames that sites, pools and incidents use, by module. A capture has many frames whose stacks nothing reports.
 std::map<int, std::set<uint32_t>> used_native_frames(const Heap& heap) {
   std::map<int, std::set<uint32_t>> by_module;
   auto use = [&](const Stack& stack) {
@@ -29,6 +29,7 @@ std::map<int, std::set<uint32_t>> used_native_frames(const Heap& heap) {
   for (const Site& site : heap.sites) use(site.stack);
   for (const Site& site : heap.handles.sites) use(site.stack);
   for (const Incident& incident : heap.incidents) use(incident.stack);
+  for (const Pool& pool : heap.pools) use(pool.threshold_stack);
   return by_module;
 }
 

@@ -77,10 +77,11 @@ bool UsageWriter::add(const std::string& path, pid_t pid, const std::array<uint8
     const bool is_device = is.layer == format::Layer::kDriver && is.memory == format::Memory::kDevice;
     if (!is_device || std::memcmp(is.uuid, uuid.data(), uuid.size()) != 0) continue;
     format::Usage& usage = usage_[{path, place}];
+    const uint64_t tracked = is.live_bytes - std::min(is.live_bytes, is.managed_bytes);
     usage.used = bytes;
-    usage.tracked = is.live_bytes;
+    usage.tracked = tracked;
     usage.peak_used = std::max(usage.peak_used, bytes);
-    add_point(usage, format::UsagePoint{bytes - std::min(bytes, is.live_bytes), recording_age_ms(head.start_monotonic_ns), 0});
+    add_point(usage, format::UsagePoint{bytes - std::min(bytes, tracked), recording_age_ms(head.start_monotonic_ns), 0});
     if (pwrite(file.fd, &usage, sizeof usage, static_cast<off_t>(place + offsetof(Space, usage))) < 0) return true;
   }
   return true;

@@ -21,7 +21,12 @@ std::string size_text(double bytes) {
 }
 
 std::string count_text(uint64_t count, std::string_view noun) {
-  return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
+  return fmt::format("{} {}", count, count == 1 ? std::string(noun) : plural_of(noun));
+}
+
+std::string plural_of(std::string_view noun) {
+  if (noun.ends_with("ry")) return fmt::format("{}ies", noun.substr(0, noun.size() - 1));
+  return fmt::format("{}s", noun);
 }
 
 std::string_view base_name(std::string_view path) { return path.substr(path.rfind('/') + 1); }

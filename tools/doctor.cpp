@@ -6,7 +6,9 @@
 #include <fmt/format.h>
 
 #include <array>
+#include <cerrno>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <string>
@@ -104,11 +106,21 @@ Check python() {
   return {State::kGood, what, fmt::format("{} is Python {}", path, version)};
 }
 
+// Permissions do not tell of read-only and of special filesystems.
+bool can_make_file(const std::string& directory) {
+  std::string name = directory + "/.vramtrack-doctor-XXXXXX";
+  const int file = mkstemp(name.data());
+  if (file < 0) return false;
+  close(file);
+  unlink(name.c_str());
+  return true;
+}
+
 Check captures() {
   const std::string what = "captures";
   std::error_code error;
   const std::string here = std::filesystem::current_path(error).string();
-  if (error || access(here.c_str(), W_OK | X_OK) != 0) {
+  if (error || !can_make_file(here)) {
     return {State::kLess, what, fmt::format("{} cannot be written to: `run -o DIR` puts them elsewhere", here)};
   }
   struct statvfs disk = {};
@@ -122,6 +134,8 @@ Check program(const std::string& name) {
   const std::string what = name;
   const std::string path = find_program(name);
   if (path.empty()) return {State::kBad, what, "not found"};
+  if (access(path.c_str(), F_OK) != 0) return {State::kBad, what, std::strerror(errno)};
+  if (!is_executable_file(path)) return {State::kBad, what, "cannot be executed: no program, or not allowed"};
   const Preloadable can = preloadable(path);
   if (!can.why_not.empty()) return {State::kBad, what, "cannot be traced: " + can.why_not};
   return {State::kGood, what, "can be traced"};

@@ -65,6 +65,16 @@ std::string size_value(std::string& text) {
   return {};
 }
 
+// "0" to the name that reports give it, "cuda:0"; answers what is wrong with it, or "".
+std::string device_name_of(std::string& text) {
+  const std::string ordinal = text.starts_with("cuda:") ? text.substr(5) : text;
+  if (text == "pinned" || text == "cpu") return {};
+  const bool is_ordinal = !ordinal.empty() && ordinal.size() <= 4 && ordinal.find_first_not_of("0123456789") == std::string::npos;
+  if (!is_ordinal) return fmt::format("\"{}\" is no device: its number, or cuda:N, pinned or cpu as reports name it", text);
+  text = "cuda:" + ordinal;
+  return {};
+}
+
 void add_judgement_options(CLI::App& app, ReportOptions& options) {
   app.add_option("--suppressions", options.suppressions, "leave out the findings that FILE lists")->option_text("FILE");
   app.add_option("--error-exitcode", options.error_exitcode, "exit with N if a finding was made")
@@ -86,9 +96,8 @@ void add_selection_options(CLI::App& app, Selection& selection) {
   app.add_option("--min-bytes", selection.min_bytes, "leave out what is smaller")
       ->transform(CLI::Validator(size_value, ""))
       ->option_text("N[K|M|G]");
-  app.add_option_function<int>(
-         "--device", [&selection](int device) { selection.device = "cuda:" + std::to_string(device); }, "only this GPU")
-      ->check(CLI::NonNegativeNumber)
+  app.add_option("--device", selection.device, "only this device: a GPU's number, or pinned or cpu")
+      ->transform(CLI::Validator(device_name_of, ""))
       ->option_text("N");
   add_enum_filter(app, "--kind", kLastKind, selection.kind, "only allocations of this kind");
   add_enum_filter(app, "--layer", Layer::kPytorch, selection.layer, "only what this layer allocated");

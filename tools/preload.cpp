@@ -20,11 +20,6 @@ namespace fs = std::filesystem;
 
 constexpr int kMaxInterpreters = 5;  // the kernel's own bound on #! lines that lead to #! lines
 
-bool is_executable_file(const std::string& path) {
-  struct stat status = {};
-  return stat(path.c_str(), &status) == 0 && S_ISREG(status.st_mode) && access(path.c_str(), X_OK) == 0;
-}
-
 // "#!/usr/bin/env python3" -> "/usr/bin/env"; "" if the file is no script.
 std::string interpreter(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
@@ -84,6 +79,11 @@ std::string find_library() {
     if (!error && fs::is_regular_file(library, error)) return library.string();
   }
   return {};
+}
+
+bool is_executable_file(const std::string& path) {
+  struct stat status = {};
+  return stat(path.c_str(), &status) == 0 && S_ISREG(status.st_mode) && access(path.c_str(), X_OK) == 0;
 }
 
 std::string find_program(const std::string& program) {

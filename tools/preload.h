@@ -11,6 +11,8 @@ std::string find_library();
 // Where a shell would find `program`, "" if nowhere.
 std::string find_program(const std::string& program);
 
+bool is_executable_file(const std::string& path);
+
 struct Preloadable {
   std::string why_not;            // "it is statically linked", ...; "" = it can be
   bool other_architecture = false;  // the dynamic loader would complain of our library on the program's stderr

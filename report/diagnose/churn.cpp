@@ -47,14 +47,15 @@ std::string_view remedy(Kind kind) {
 
 Finding allocation_churn(Examination& exam, SiteIndex i) {
   const Site& site = exam.heap.sites[i];
-  const Confidence sure = site.frees >= kSurePairs ? Confidence::kHigh : Confidence::kMedium;
+  const bool costs_time = share_of_run(exam.heap, site) >= kLeastTime;
+  const Confidence sure = !costs_time ? Confidence::kLow : site.frees >= kSurePairs ? Confidence::kHigh : Confidence::kMedium;
   Finding finding = make_finding(exam, "allocation-churn", Severity::kWaste, sure, {{i, 0, 0}});
   const double average = static_cast<double>(site.allocated_bytes) / static_cast<double>(site.allocations);
   finding.title = fmt::format("{} of {} were allocated and freed again at {}", count_text(site.allocations, "block"),
                               size_text(average), place_among_others(exam.heap, site.stack));
   finding.evidence = {fmt::format("at most {} at a time: what one iteration frees the next one allocates again",
                                   count_text(site.max_live_blocks, "block"))};
-  if (site.driver_time >= 0.001) {
+  if (costs_time) {
     finding.evidence.push_back(fmt::format("the calls took {:.2f} s, {:.0f} % of the run; freeing also waits for the device",
                                            site.driver_time, 100 * share_of_run(exam.heap, site)));
   }

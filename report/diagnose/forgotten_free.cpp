@@ -38,8 +38,16 @@ Span span_of(const Examination& exam, std::span<const SiteIndex> sites) {
   return span;
 }
 
+// By its own code on its way out: at the end of main(), or by the destructors of what is static. (An interpreter's teardown frees
+// whatever was forgotten.)
+bool is_freed_at_end(const Examination& exam, SiteIndex i) {
+  const Site& site = exam.heap.sites[i];
+  const bool torn_down = exam.heap.process.python_version.empty() && site.live_blocks == 0 && site.end_blocks > 0;
+  return exam.growth[i].fell_at_end || torn_down;
+}
+
 bool all_freed_at_end(const Examination& exam, std::span<const SiteIndex> sites) {
-  return std::ranges::all_of(sites, [&](SiteIndex i) { return exam.growth[i].fell_at_end; });
+  return std::ranges::all_of(sites, [&](SiteIndex i) { return is_freed_at_end(exam, i); });
 }
 
 bool are_used_for_a_while(const Heap& heap, std::span<const SiteIndex> sites, bool in_one_go) {
@@ -139,7 +147,7 @@ std::vector<std::vector<SiteIndex>> by_function(const Examination& exam, const F
   std::map<std::tuple<std::string, Cause, bool>, std::vector<SiteIndex>> groups;
   for (SiteIndex i : sites) {
     const Site& site = exam.heap.sites[i];
-    groups[{responsible_function(exam.heap, freed, site), cause_of(exam.heap, site), exam.growth[i].fell_at_end}].push_back(i);
+    groups[{responsible_function(exam.heap, freed, site), cause_of(exam.heap, site), is_freed_at_end(exam, i)}].push_back(i);
   }
   std::vector<std::vector<SiteIndex>> list;
   for (auto& [function, group] : groups) list.push_back(std::move(group));
@@ -203,6 +211,13 @@ std::string counts_text(const Heap& heap, std::span<const SiteIndex> sites) {
   uint64_t allocations = 0, frees = 0;
   for (SiteIndex i : sites) allocations += heap.sites[i].allocations, frees += heap.sites[i].frees;
   return fmt::format("{}, {}", count_text(allocations, "allocation"), count_text(frees, "free"));
+}
+
+std::string freed_at_end_text(const Examination& exam, std::span<const SiteIndex> sites, uint64_t held) {
+  uint64_t made = 0;
+  for (SiteIndex i : sites) made += exam.heap.sites[i].allocations;
+  if (made <= held) return "all of it was freed when the program ended, and none before";
+  return fmt::format("{} were freed when the program ended, {} before", held, made - held);
 }
 
 std::string title_of(Cause cause, const std::string& place, uint64_t bytes, bool freed_at_end) {
@@ -291,9 +306,7 @@ Finding growing_blocks(Examination& exam, const FreedSites& freed, const std::ve
   if (std::string how = freed_at_end ? "" : sub_cause(exam.heap, freed, first); !how.empty()) finding.evidence.push_back(std::move(how));
   if (cause == Cause::kVirtual && !first.survivors.empty()) finding.evidence.push_back(holders_text(first));
   if (cause == Cause::kThreads) finding.evidence.push_back("the blocks are each another thread's: none frees what it made");
-  if (freed_at_end) {
-    finding.evidence.push_back("all of it was freed when the program ended, and none before");
-  }
+  if (freed_at_end) finding.evidence.push_back(freed_at_end_text(exam, sites, blocks));
   finding.advice = advice_for(cause, place, first);
   return finding;
 }

@@ -22,6 +22,7 @@ constexpr uint64_t kManyBackToBack = 1000;  // more than anybody makes in advanc
 constexpr uint64_t kManyStreams = 200;      // a device runs 128 side by side
 constexpr uint64_t kManyAllAlong = 64;      // made one by one through the whole run
 constexpr uint64_t kSureHandles = 50;
+constexpr double kMadeInAdvance = 0.5;      // of all that the program makes and allocates: as much followed without them
 
 using Group = std::vector<const Site*>;  // of one kind, made in one function
 
@@ -49,6 +50,8 @@ bool are_made_for_the_run(const Examination& exam, const Group& group) {
   for (const Site* site : group) extend(span, *site);
   const bool in_one_go = density_of(exam, span) > kBackToBack;
   if (std::ranges::any_of(group, [&](const Site* site) { return is_used_for_a_while(exam.heap, *site, in_one_go); })) return true;
+  const double all = static_cast<double>(exam.heap.process.allocations);
+  if (static_cast<double>(span.last) < kMadeInAdvance * all) return true;
   const bool all_along = std::ranges::any_of(group, [&](const Site* site) { return is_made_all_along(exam.heap, *site); });
   const uint64_t many = group.front()->kind == Kind::kStream ? kManyStreams : kManyBackToBack;
   return in_one_go && count_of(group) < (all_along ? kManyAllAlong : many);
@@ -87,8 +90,8 @@ std::string_view destroyer(Kind kind) {
 // Handles of the same function that are destroyed each time: this kind was forgotten.
 std::string siblings_text(const Heap& heap, const Site& leaking) {
   for (const Site& site : heap.handles.sites) {
-    if (is_freed_each_time(site) && site.kind != leaking.kind && function_key(heap, site) == function_key(heap, leaking)) {
-      return fmt::format("the {}s of the same function are destroyed each time: this one is forgotten", noun_of(site.kind));
+    if (is_freed_each_time(site) && site.kind != leaking.kind && site.kind != Kind::kContext && function_key(heap, site) == function_key(heap, leaking)) {
+      return fmt::format("the {} of the same function are destroyed each time: this one is forgotten", plural_of(noun_of(site.kind)));
     }
   }
   return "";
@@ -103,15 +106,13 @@ int memory_of_device(const Heap& heap, const Site& handle) {
   return at == heap.spaces.end() ? -1 : static_cast<int>(at - heap.spaces.begin());
 }
 
-// Of address ranges whose memory leaks as well, that is the story.
+// Address ranges cannot be freed while memory is mapped into them: where that leaks, it is the story.
 bool is_told_by_its_memory(const Examination& exam, const Group& group) {
   if (group.front()->kind != Kind::kAddressRange) return false;
   for (SiteIndex i = 0; i < exam.heap.sites.size(); ++i) {
     const Site& memory = exam.heap.sites[i];
-    if (memory.kind == Kind::kPhysical && exam.growth[i].shape == Shape::kRising &&
-        function_key(exam.heap, memory) == function_key(exam.heap, *group.front())) {
-      return true;
-    }
+    const bool piles_up = memory.kind == Kind::kPhysical && exam.growth[i].shape == Shape::kRising;
+    if (piles_up && std::ranges::any_of(memory.survivors, [](const Block& block) { return block.mappings > 0; })) return true;
   }
   return false;
 }

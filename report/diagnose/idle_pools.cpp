@@ -27,16 +27,23 @@ bool is_set_by_framework(const Heap& heap, const Pool& pool) {
   });
 }
 
-// What it kept through the second half of the time it was used in.
-uint64_t idle_floor(const Heap& heap, const Pool& pool) {
+double second_half_of_work(const Heap& heap) {
   const double end = heap.process.work_ended ? heap.process.work_ended_time : heap.process.duration;
-  const double from = heap.process.recorded_from + kLastHalf * (end - heap.process.recorded_from);
+  return heap.process.recorded_from + kLastHalf * (end - heap.process.recorded_from);
+}
+
+// What it kept through the second half of the run.
+uint64_t idle_floor(const Heap& heap, const Pool& pool) {
+  const double from = second_half_of_work(heap);
   uint64_t floor = pool.reserved - std::min(pool.reserved, pool.used);
   for (const PoolPoint& point : pool.points) {
     if (point.time >= from) floor = std::min(floor, point.idle_min);
   }
   return floor;
 }
+
+// What a graph allocates and frees is in use only while it runs, and each launch needs it again.
+bool is_launched_no_more(const Heap& heap, const Pool& pool) { return pool.points.back().time < second_half_of_work(heap); }
 
 int space_of_device(const Heap& heap, int device) {
   const auto at = std::ranges::find_if(heap.spaces, [&](const Space& space) {
@@ -80,6 +87,7 @@ std::vector<Finding> find_idle_pools(Examination& exam) {
   for (const Pool& pool : exam.heap.pools) {
     const bool may_keep = pool.handle == 0 || (pool.threshold > 0 && !is_set_by_framework(exam.heap, pool));
     if (pool.destroyed || !may_keep || pool.points.size() < kFewestPoints) continue;
+    if (pool.handle == 0 && !is_launched_no_more(exam.heap, pool)) continue;
     const uint64_t idle = idle_floor(exam.heap, pool);
     if (static_cast<double>(idle) >= std::max(kLeastBytes, kLeastShare * static_cast<double>(pool.peak_reserved))) {
       found.push_back(idle_pool(exam.heap, pool, idle));

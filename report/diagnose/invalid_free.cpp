@@ -24,6 +24,9 @@ Words words_for(FreeFault fault) {
       return {"gives a block to the free of another family, so it stays allocated",
               "Free each block with the function that belongs to its allocation: cudaMalloc with cudaFree, cudaMallocHost with "
               "cudaFreeHost, cudaMallocArray with cudaFreeArray."};
+    case FreeFault::kGoneWithContext:
+      return {"frees a block that went with its context before", "Free what a context holds before `cudaDeviceReset` or `cuCtxDestroy`, or "
+              "drop the pointers with it."};
     case FreeFault::kUnknownPointer:
     case FreeFault::kNone: break;
   }

@@ -30,7 +30,11 @@ Finding never_freed(Examination& exam, std::vector<Share> shares) {
   const bool one_of_each = finding.blocks == finding.sites.size();
   finding.evidence = {"the driver takes it back with the process"};
   if (!one_of_each) {
-    finding.evidence = {fmt::format("at {}: {}, {}", place, count_text(first.allocations, "allocation"), count_text(first.frees, "free")),
+    uint64_t allocations = 0, frees = 0;
+    for (const FindingSite& site : finding.sites) {
+      if (place_among_others(exam.heap, site.stack) == place) allocations += site.allocations, frees += site.frees;
+    }
+    finding.evidence = {fmt::format("at {}: {}, {}", place, count_text(allocations, "allocation"), count_text(frees, "free")),
                         "no steady growth over the run was seen, and the driver takes it back with the process"};
   }
   finding.advice = one_of_each

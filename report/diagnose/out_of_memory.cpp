@@ -79,19 +79,23 @@ Finding out_of_memory(const Examination& exam, const Incident& incident, const s
   finding.bytes = incident.size;
   finding.first_step = incident.first_step;
   finding.last_step = incident.last_step;
-  finding.title = fmt::format("{} asked for at {} were refused: out of memory", size_text(incident.size), place_text(heap, incident.stack));
+  const std::string by = incident.api.empty() ? "" : fmt::format(" with {}", incident.api);
+  finding.title = fmt::format("{} asked for{} at {} were refused: out of memory", size_text(incident.size), by, place_text(heap, incident.stack));
   finding.evidence = {shortage(heap, incident)};
   if (incident.count > 1) finding.evidence.push_back(fmt::format("refused {} times, these are the numbers of the last", incident.count));
   finding.sites = holders_of(heap, incident);
-  for (size_t i = 0; i < std::min(kNamedHolders, finding.sites.size()); ++i) {
+  const bool is_absurd = incident.total_bytes > 0 && incident.size > incident.total_bytes;
+  if (is_absurd) finding.evidence.push_back(fmt::format("the device has {} in all", size_text(incident.total_bytes)));
+  for (size_t i = 0; !is_absurd && i < std::min(kNamedHolders, finding.sites.size()); ++i) {
     const FindingSite& holder = finding.sites[i];
     finding.evidence.push_back(fmt::format("{} held by {}{}", size_text(holder.bytes), place_text(heap, holder.stack),
                                            holder.category.empty() ? "" : " (" + holder.category + ")"));
   }
   if (finding.sites.empty()) finding.sites.push_back({0, incident.stack, incident.size, 0, 0, 0, ""});
-  const Finding* cause = explaining(found, incident);
+  const Finding* cause = is_absurd ? nullptr : explaining(found, incident);
   if (cause != nullptr) finding.evidence.push_back(fmt::format("what filled it is explained by {}: {}", cause->id, cause->title));
-  finding.advice = cause != nullptr && cause->severity != Severity::kInfo ? cause->advice
+  finding.advice = is_absurd ? "Look at how the size is computed: a negative count, bytes taken for elements, a shape that is not set."
+                   : cause != nullptr && cause->severity != Severity::kInfo ? cause->advice
                    : cache_would_have_done(incident)
                        ? "Much of the memory is cached but in pieces: try `expandable_segments:True` or `max_split_size_mb`."
                        : "Nothing leaks: use a smaller batch, mixed precision or gradient checkpointing, or free what is named above.";

@@ -20,11 +20,11 @@ constexpr int kFewestRises = 6;
 constexpr double kLeastBytes = 16 << 20;
 constexpr double kLeastShare = 0.01;  // of what is used
 
-// What neither blocks nor the driver's pools explain.
+// What neither blocks nor the driver's pools explain: how much of a pool was in no block at that very moment is not known.
 Curve curve_of(const Heap& heap, const Space& device) {
   Curve curve;
   for (const UsagePoint& point : device.usage.rest) {
-    const uint64_t in_pools = idle_in_pools(heap, device.device, point.time);
+    const uint64_t in_pools = reserved_in_pools(heap, device.device, point.time);
     curve.floor.push_back(static_cast<double>(point.rest - std::min(point.rest, in_pools)));
   }
   return curve;

@@ -104,6 +104,7 @@ Json device_json(const LedgerRow& row) {
             {"imported_bytes", row.imported_bytes},
             {"unattributed_bytes", row.unattributed_bytes},
             {"used_bytes", row.used_bytes}}},
+          {"managed_bytes", row.managed_bytes},
           {"pooled_bytes", row.pooled_bytes},
           {"exit_live_bytes", row.exit_bytes},
           {"peak_bytes", row.peak_bytes},
@@ -222,6 +223,7 @@ std::string_view fault_name(FreeFault fault) {
     case FreeFault::kUnknownPointer: return "unknown-pointer";
     case FreeFault::kDoubleFree: return "double-free";
     case FreeFault::kWrongFamily: return "wrong-family";
+    case FreeFault::kGoneWithContext: return "gone-with-context";
   }
   return "";
 }

@@ -138,7 +138,8 @@ std::string entry_text(const SiteEntry& entry) {
   if (entry.bytes != 0 || entry.blocks != 0) {
     const std::string count = count_text(entry.blocks, handle ? noun_of(site->kind) : "block");
     const std::string at = entry.sites > 1 ? " at " + count_text(entry.sites, "site") : "";
-    parts.push_back(handle ? count : fmt::format("{} in {}{}", size_text(static_cast<double>(entry.bytes)), count, at));
+    const std::string size = size_text(static_cast<double>(entry.bytes));
+    parts.push_back(handle ? count : entry.blocks == 0 ? size : fmt::format("{} in {}{}", size, count, at));
   }
   const std::string& category = entry.like->category;
   if (!category.empty() && category != "other") parts.push_back(printable(category));

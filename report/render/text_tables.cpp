@@ -57,8 +57,9 @@ std::string peak_text(const LedgerRow& row) {
 }
 
 // A program that frees all on its way out held it all the same.
-std::string live_text(const LedgerRow& row) {
+std::string live_text(const LedgerRow& row, bool running) {
   if (row.live_bytes == 0) return {};
+  if (running) return fmt::format("in {} by now", count_text(row.live_blocks, "block"));
   if (row.let_go && row.exit_bytes == 0) {
     return fmt::format("in {} at its last allocation, let go after it", count_text(row.live_blocks, "block"));
   }
@@ -81,16 +82,21 @@ std::string cached_text(const LedgerRow& row) {
   return text;
 }
 
-void write_ledger_row(Page& page, const LedgerRow& row) {
+bool has_something(const LedgerRow& row) {
+  return row.allocations + row.failed_allocations + row.used_bytes + row.imported_bytes != 0;
+}
+
+void write_ledger_row(Page& page, const LedgerRow& row, bool running) {
   std::string device = printable(row.device);
   if (!row.name.empty()) device += ", " + printable(row.name);
   if (row.total_bytes != 0) device += fmt::format(", {} in all", size_text(static_cast<double>(row.total_bytes)));
   write_heading(page, "Memory of this process on " + device);
-  write_amount(page, "live", row.live_bytes, live_text(row));
+  write_amount(page, "live", row.live_bytes, live_text(row, running));
   if (row.cached_bytes != 0) write_amount(page, "cached", row.cached_bytes, cached_text(row));
   if (row.context_bytes != 0) write_amount(page, "context", row.context_bytes, "the CUDA context, loaded code, what the driver keeps");
   if (row.unattributed_bytes != 0) write_amount(page, "other", row.unattributed_bytes, "taken since, without an allocation");
-  if (row.is_measured) write_amount(page, "used", row.used_bytes, "as nvidia-smi showed it last");
+  if (row.managed_bytes != 0) write_amount(page, "managed", row.managed_bytes, "of what is live: on the device only as far as it was used there");
+  if (row.is_measured) write_amount(page, "used", row.used_bytes, "as nvidia-smi counts it");
   else if (row.cached_bytes != 0) write_amount(page, "used", row.used_bytes, "live and cached");
   if (row.imported_bytes != 0) write_amount(page, "imported", row.imported_bytes, "of other processes, mapped here: not this process's");
   write_amount(page, "peak", row.peak_bytes, peak_text(row));
@@ -191,7 +197,7 @@ void write_ledger(TextContext& context, const Heap& heap) {
   if (rows.empty()) write_heading(context.page, "No allocation was seen.");
   for (const LedgerRow& row : rows) {
     if (context.options.selection.device.empty() || context.options.selection.device == row.device) {
-      write_ledger_row(context.page, row);
+      if (has_something(row)) write_ledger_row(context.page, row, heap.process.ended == "running");
     }
   }
 }

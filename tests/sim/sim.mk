@@ -32,7 +32,7 @@ $(SIM_RUNTIME_OBJECTS): $(SIM_OUT)/obj/%.o: $(SIM_DIR)/%.cpp
 
 # The C++ library is linked in: a C program with the real driver has none in its process either.
 $(SIM_OUT)/libcuda.so.1: $(SIM_DRIVER_OBJECTS) $(SIM_DIR)/libcuda.map
-	$(Q)$(CXX) -shared -o $@ $(SIM_DRIVER_OBJECTS) -Wl,-soname,libcuda.so.1 -Wl,--version-script=$(SIM_DIR)/libcuda.map \
+	$(Q)$(CXX) -shared -o $@ $(SIM_DRIVER_OBJECTS) -Wl,-soname,libcuda.so.1 -Wl,-Bsymbolic-functions -Wl,--version-script=$(SIM_DIR)/libcuda.map \
 	  -Wl,-z,defs -static-libstdc++ -static-libgcc -pthread
 
 $(SIM_OUT)/libnvidia-ml.so.1: $(SIM_OUT)/obj/nvml.o

@@ -137,6 +137,7 @@ class Story {
 
   // A finalising interpreter frees everything after the work.
   Heap end() {
+    peak_of_.resize(heap_.sites.size());
     heap_.process.duration = now_;
     for (Site& site : heap_.sites) {
       site.end_bytes = site.live_bytes, site.end_blocks = site.live_blocks;

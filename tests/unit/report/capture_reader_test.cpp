@@ -315,7 +315,7 @@ TEST(CaptureReader, one_long_string_named_often_does_not_multiply) {
 TEST(CaptureReader, foreign_files_are_named_with_the_reason) {
   std::vector<std::byte> bytes = training_capture().bytes();
   reinterpret_cast<format::Header*>(bytes.data())->version = 99;
-  EXPECT_EQ(read_error(bytes), "test.vtrk: cannot read this capture: its format is version 99, this vramtrack reads version 3");
+  EXPECT_EQ(read_error(bytes), "test.vtrk: cannot read this capture: its format is version 99, this vramtrack reads version 4");
   bytes[0] = std::byte{'x'};
   EXPECT_EQ(read_error(bytes), "test.vtrk: not a vramtrack capture: it does not begin with the magic bytes");
   EXPECT_EQ(read_error({}), "test.vtrk: not a vramtrack capture: the file is empty");
