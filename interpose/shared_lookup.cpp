@@ -11,14 +11,19 @@
 namespace vramtrack {
 namespace {
 
+// Another interposer's own cudaMalloc looks for what lies behind it. (A library that is linked with a runtime statically calls its own,
+// too, but is not what the global scope finds first.)
+bool calls_behind_itself(const void* own, const char* name, const void* return_address) {
+  return in_same_object(own, return_address) && real_dlsym()(RTLD_DEFAULT, name) == own;
+}
+
 // The global scope comes first, as it does for the loader, but not when it leads to another version of the library than the
 // one the caller is linked with: symbol versions would have kept them apart.
 void* find(std::string_view library, const char* name, const void* return_address) {
   const OwnWork work;
   void* next = next_after_us(name);
   void* own = found_from(return_address, name);
-  // Neither we nor the caller itself: another interposer's own cudaMalloc looks for what lies behind it.
-  if (own && (in_this_library(own) || in_same_object(own, return_address))) own = nullptr;
+  if (own && (in_this_library(own) || calls_behind_itself(own, name, return_address))) own = nullptr;
   void* found = next;
   if (!next || (own && object_name(next).starts_with(library))) found = own;
   if (!found) {

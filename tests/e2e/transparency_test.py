@@ -51,6 +51,13 @@ def test_arguments_are_passed_untouched():
     harness.equal(harness.trace(*words).out, harness.bare(*words).stdout, "stdout")
 
 
+def test_descriptors_are_the_programs_own():
+    # Below a frame without unwind tables, addresses are checked: not by means of descriptors that the program may close and reuse.
+    program, prefix = harness.build(harness.PROGRAMS / "jit_frames.cpp"), harness.scratch() / "file"
+    without, within = harness.bare(program, prefix), harness.trace(program, prefix)
+    harness.equal((within.code, within.out), (0, without.stdout), "exit code, what the program says of its files")
+
+
 def test_plugins_are_unloaded():
     # A library that called us may go again; one whose unloading we prevented would be seen by its destructor, and by its absence.
     folder = harness.scratch()
@@ -71,6 +78,18 @@ def test_plugins_are_unloaded():
     harness.equal(without.stdout, b"plugin goes\ngone\n" * 2, "stdout of the program alone")
     harness.equal(within.out, without.stdout, "stdout")
     harness.equal(harness.device(within.process)["ledger"]["live_bytes"], 0, "live bytes")
+
+
+def test_a_plugin_calls_the_runtime_that_it_brought():
+    folder = harness.scratch()
+    plugin, host = folder / "plugin.cpp", folder / "host.cpp"
+    plugin.write_text('#include "check.h"\nextern "C" int work() { void* p; CHECK(cudaMalloc(&p, 4096)); return 0; }\n')
+    harness.build(plugin, "static", options=["-fPIC", "-shared"], target=folder / "plugin.so")
+    host.write_text('#include <dlfcn.h>\nint main(int, char** argv) {\n'
+                    '  return reinterpret_cast<int (*)()>(dlsym(dlopen(argv[1], RTLD_NOW | RTLD_LOCAL), "work"))();\n}\n')
+    traced = harness.trace(harness.build(host, "none"), folder / "plugin.so")
+    harness.equal((traced.code, traced.err.count(b"cudaMalloc")), (0, 0), "exit code, complaints")
+    harness.equal(harness.device(traced.process)["ledger"]["live_bytes"], 4096, "live bytes")
 
 
 def test_signals_reach_the_program():
