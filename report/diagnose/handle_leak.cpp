@@ -26,18 +26,28 @@ constexpr double kMadeInAdvance = 0.5;      // of all that the program makes and
 
 using Group = std::vector<const Site*>;  // of one kind, made in one function
 
+bool is_of_library(Kind kind) { return kind >= Kind::kCublas && kind <= Kind::kNccl; }
+
+bool is_heavy(Kind kind) { return kind == Kind::kContext || is_of_library(kind); }
+
+// A library's handle brings streams and events of its own, made in the same call: it is the story.
+bool came_with_library_handle(const Heap& heap, const Site& site) {
+  return !is_of_library(site.kind) && std::ranges::any_of(heap.handles.sites, [&](const Site& handle) {
+    return is_of_library(handle.kind) && !handle.stack.empty() && handle.stack == site.stack && handle.api == site.api;
+  });
+}
+
 std::vector<Group> growing_groups(const Examination& exam) {
   std::map<std::pair<std::string, Kind>, Group> groups;
   for (size_t i = 0; i < exam.growth_of_handles.size(); ++i) {
     const Site& site = exam.heap.handles.sites[i];
-    if (exam.growth_of_handles[i].shape == Shape::kRising) groups[{function_key(exam.heap, site), site.kind}].push_back(&site);
+    const bool is_told = came_with_library_handle(exam.heap, site);
+    if (exam.growth_of_handles[i].shape == Shape::kRising && !is_told) groups[{function_key(exam.heap, site), site.kind}].push_back(&site);
   }
   std::vector<Group> list;
   for (auto& [key, group] : groups) list.push_back(std::move(group));
   return list;
 }
-
-bool is_heavy(Kind kind) { return kind == Kind::kContext || (kind >= Kind::kCublas && kind <= Kind::kNccl); }
 
 uint64_t count_of(const Group& group) {
   uint64_t count = 0;

@@ -1,7 +1,12 @@
 // Uses every kind of allocation once and leaks each. Sizes are all different, so that a tool's list can be told apart by them; the comment
 // at the end of a line says what it is called in the table.
+#include <cublas_v2.h>
 #include <cuda.h>
 #include <cuda_runtime.h>
+#include <cufft.h>
+#include <curand.h>
+#include <cusolverDn.h>
+#include <cusparse.h>
 
 #include <cstdio>
 #include <cstdlib>
@@ -24,6 +29,24 @@ static CUmemGenericAllocationHandle create(size_t size) {
   CHECK(cuMemCreate(&handle, size, &properties, 0));  // [cuMemCreate]
   return handle;
 }
+
+// A context of its own with a share of the multiprocessors.
+static int green_context() {
+  CUdevResource all, some[1];
+  CUdevResourceDesc description;
+  CUgreenCtx context;
+  unsigned groups = 1;
+  CHECK(cuDeviceGetDevResource(0, &all, CU_DEV_RESOURCE_TYPE_SM));
+  CHECK(cuDevSmResourceSplitByCount(some, &groups, &all, nullptr, 0, 16));
+  CHECK(cuDevResourceGenerateDesc(&description, some, 1));
+  return cuGreenCtxCreate(&context, description, 0, CU_GREEN_CTX_DEFAULT_STREAM);  // [cuGreenCtxCreate]
+}
+
+static cublasHandle_t cublas;
+static cufftHandle plan;
+static cusparseHandle_t cusparse;
+static cusolverDnHandle_t cusolver;
+static curandGenerator_t curand;
 
 int main() {
   void* p;
@@ -63,5 +86,16 @@ int main() {
   cudaGraphExec_t instance;
   CHECK(cudaGraphInstantiate(&instance, graph, 0));               // [cudaGraphInstantiate]
   CHECK(cudaGraphLaunch(instance, stream));
+  CHECK(cuMemAddressReserve(&address, 32 * kMiB, 0, 0, 0));       // [cuMemAddressReserve]
+  cudaUserObject_t object;
+  CHECK(cudaUserObjectCreate(&object, p, [](void*) {}, 1, cudaUserObjectNoDestructorSync));  // [cudaUserObjectCreate]
+  CHECK(cublasCreate(&cublas));                                   // [cublasCreate]
+  CHECK(cufftPlan1d(&plan, 1 << 20, CUFFT_C2C, 1));               // [cufftPlan1d]
+  CHECK(cusparseCreate(&cusparse));                               // [cusparseCreate]
+  CHECK(cusolverDnCreate(&cusolver));                             // [cusolverDnCreate]
+  CHECK(curandCreateGenerator(&curand, CURAND_RNG_PSEUDO_XORWOW));  // [curandCreateGenerator]
+  CHECK(green_context());
+  CUcontext context;
+  CHECK(cuCtxCreate(&context, nullptr, 0, 0));                    // [cuCtxCreate]
   CHECK(cudaStreamSynchronize(stream));
 }

@@ -1,9 +1,11 @@
-// Stands for cuBLAS and cuFFT: handles with a workspace, by the names and signatures of theirs. A cuBLAS handle brings one of cuBLASLt.
+// Stands for cuBLAS and cuFFT: handles with a workspace, by the names and signatures of theirs. A cuBLAS handle brings one of
+// cuBLASLt, and an event.
 #include <cuda_runtime.h>
 
 struct Handle {
   void* workspace;
   Handle* inner;
+  cudaEvent_t event;
 };
 
 extern "C" {
@@ -26,12 +28,14 @@ int cublasCreate_v2(void** handle) {
   void* inner;
   if (int failed = cublasLtCreate(&inner)) return failed;
   made->inner = static_cast<Handle*>(inner);
+  if (int failed = cudaEventCreate(&made->event)) return failed;
   return cudaMalloc(&made->workspace, 4 << 20);
 }
 
 int cublasDestroy_v2(void* handle) {
   auto* is = static_cast<Handle*>(handle);
   cublasLtDestroy(is->inner);
+  cudaEventDestroy(is->event);
   const int result = cudaFree(is->workspace);
   delete is;
   return result;
