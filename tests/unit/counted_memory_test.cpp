@@ -33,6 +33,28 @@ TEST_F(CountedMemoryTest, release_before_unmap_and_after) {
   EXPECT_TRUE(is_gone(release(shared, 200)));
 }
 
+TEST_F(CountedMemoryTest, several_references_come_and_go_at_once) {
+  EXPECT_EQ(add_references(shared, 100, 3).references, 4u);
+  EXPECT_EQ(drop_references(shared, 100, 3).references, 1u);
+  EXPECT_TRUE(is_gone(drop_references(shared, 100, 5))) << "more than there are";
+  EXPECT_EQ(drop_references(shared, 100, 1).piece, 0u) << "it is known no more";
+}
+
+TEST_F(CountedMemoryTest, what_is_mapped_can_be_mapped_elsewhere_by_its_address) {
+  add_mapping(shared, 0x1000, 0x1000, 100);
+  EXPECT_EQ(add_mapping_of(shared, 0x9000, 0x1000, 0x1800).mappings, 2u);
+  EXPECT_EQ(add_mapping_of(shared, 0xa000, 0x1000, 0x5000).piece, 0u) << "nothing is there";
+  release(shared, 100);
+  unmap(0x1000, 0x1000);
+  EXPECT_TRUE(is_gone(unmap(0x9000, 0x1000)));
+}
+
+TEST_F(CountedMemoryTest, a_piece_tells_its_kind) {
+  add_piece(shared, format::Kind::kMulticast, 200);
+  EXPECT_EQ(add_references(shared, 200).kind, format::Kind::kMulticast);
+  EXPECT_EQ(add_references(shared, 100).kind, format::Kind::kPhysical);
+}
+
 TEST_F(CountedMemoryTest, a_handle_that_was_released_may_be_anothers_while_the_mapping_lives) {
   add_mapping(shared, 0x1000, 0x1000, 100);
   release(shared, 100);

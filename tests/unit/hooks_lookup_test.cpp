@@ -256,6 +256,135 @@ TEST_F(HooksTest, array_is_its_texels) {
             "cuArrayDestroy: freed array 7000 result 0\n");
 }
 
+TEST_F(HooksTest, contexts_are_recorded_on_the_device_they_are_made_on) {
+  CUcontext context = nullptr;
+  CUgreenCtx green = nullptr;
+  symbol<decltype(cuCtxCreate_v4)>(cuda, "cuCtxCreate_v4")(&context, nullptr, 0, 2);
+  symbol<decltype(cuGreenCtxCreate)>(cuda, "cuGreenCtxCreate")(&green, nullptr, 0, 1);
+  symbol<decltype(cuGreenCtxDestroy)>(cuda, "cuGreenCtxDestroy")(green);
+  EXPECT_EQ(events(),
+            "cuCtxCreate: context device 2 handle c1 owner c1\n"
+            "cuGreenCtxCreate: green context device 1 handle c2 owner c0\n"
+            "-: destroys green context c2\n"
+            "-: freed green context c2 result 0\n");
+}
+
+TEST_F(HooksTest, a_reset_is_of_the_primary_context_alone) {
+  CUcontext context = nullptr;
+  symbol<decltype(cuDevicePrimaryCtxRetain)>(cuda, "cuDevicePrimaryCtxRetain")(&context, 3);
+  symbol<decltype(cuDevicePrimaryCtxReset_v2)>(cuda, "cuDevicePrimaryCtxReset_v2")(3);
+  symbol<decltype(cuDevicePrimaryCtxReset_v2)>(cuda, "cuDevicePrimaryCtxReset_v2")(3);
+  EXPECT_EQ(events(),
+            "cuDevicePrimaryCtxRetain: context device 3 handle c0 owner c0\n"
+            "cuDevicePrimaryCtxReset: gone device 3 context c0\n"
+            "cuDevicePrimaryCtxReset: gone device 3 context 0\n");
+}
+
+TEST_F(HooksTest, pools_are_known_by_their_device_and_threshold) {
+  CUmemPoolProps properties = {};
+  properties.location = {CU_MEM_LOCATION_TYPE_DEVICE, {2}};
+  CUmemoryPool pool = nullptr;
+  cuuint64_t threshold = 4096;
+  symbol<decltype(cuMemPoolCreate)>(cuda, "cuMemPoolCreate")(&pool, &properties);
+  auto* set = symbol<decltype(cuMemPoolSetAttribute)>(cuda, "cuMemPoolSetAttribute");
+  set(pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &threshold);
+  set(pool, CU_MEMPOOL_ATTR_REUSE_ALLOW_OPPORTUNISTIC, &threshold);
+  symbol<decltype(cuMemPoolDestroy)>(cuda, "cuMemPoolDestroy")(pool);
+  EXPECT_EQ(events(),
+            "cuMemPoolCreate: pool device 1 handle b1 owner c0\n"
+            "pool b1 device 2\n"
+            "pool b1 threshold 4096\n"
+            "-: destroys pool b1\n"
+            "-: freed pool b1 result 0\n"
+            "pool b1 gone\n");
+}
+
+TEST_F(HooksTest, another_processs_pool_and_pointer_are_foreign) {
+  CUmemoryPool pool = nullptr;
+  CUmemPoolPtrExportData shared = {};
+  symbol<decltype(cuMemPoolImportFromShareableHandle)>(cuda, "cuMemPoolImportFromShareableHandle")(&pool, nullptr, CU_MEM_HANDLE_TYPE_NONE, 0);
+  symbol<decltype(cuMemPoolImportPointer)>(cuda, "cuMemPoolImportPointer")(&address, pool, &shared);
+  EXPECT_EQ(events(),
+            "cuMemPoolImportFromShareableHandle: pool device 1 handle b2 owner c0\n"
+            "pool b2 device -1 foreign\n"
+            "cuMemPoolImportPointer: shared device 1 address a300 size 777 owner c0\n");
+}
+
+TEST_F(HooksTest, multicast_binds_memory_by_handle_and_by_address) {
+  CUmemGenericAllocationHandle object = 0;
+  symbol<decltype(cuMulticastCreate)>(cuda, "cuMulticastCreate")(&object, nullptr);
+  symbol<decltype(cuMulticastBindMem)>(cuda, "cuMulticastBindMem")(object, 0x1000, 0xa000, 0, 4096, 0);
+  symbol<decltype(cuMulticastBindAddr)>(cuda, "cuMulticastBindAddr")(object, 0x2000, 0xd000, 4096, 0);
+  symbol<decltype(cuMulticastUnbind)>(cuda, "cuMulticastUnbind")(object, 3, 0x1000, 4096);
+  result = CUDA_ERROR_INVALID_VALUE;
+  symbol<decltype(cuMulticastUnbind)>(cuda, "cuMulticastUnbind")(object, 3, 0x1000, 4096);
+  EXPECT_EQ(events(),
+            "cuMulticastCreate: multicast device -1 handle a400 size 1\n"
+            "bound a000 at a400+1000 size 4096\n"
+            "bound what is at d000 at a400+2000 size 4096\n"
+            "unbound a400+1000 size 4096\n");
+}
+
+TEST_F(HooksTest, tiles_of_a_sparse_array_are_mapped_and_unmapped) {
+  CUarrayMapInfo map = {};
+  map.resourceType = CU_RESOURCE_TYPE_ARRAY;
+  map.resource.array = reinterpret_cast<CUarray>(0x70);
+  map.subresourceType = CU_ARRAY_SPARSE_SUBRESOURCE_TYPE_SPARSE_LEVEL;
+  map.memOperationType = CU_MEM_OPERATION_TYPE_MAP;
+  map.memHandle.memHandle = 0xa000;
+  CUarrayMapInfo unmap = map;
+  unmap.memOperationType = CU_MEM_OPERATION_TYPE_UNMAP;
+  CUarrayMapInfo both[] = {map, unmap};
+  symbol<decltype(cuMemMapArrayAsync)>(cuda, "cuMemMapArrayAsync")(both, 2, nullptr);
+  EXPECT_EQ(events(), "bound a000 at 70+0 size 1\nunbound 70+0 size 1\n");
+}
+
+TEST_F(HooksTest, another_apis_memory_is_an_object_and_its_buffers) {
+  CUexternalMemory memory = nullptr;
+  CUDA_EXTERNAL_MEMORY_BUFFER_DESC buffer = {};
+  buffer.size = 4096;
+  symbol<decltype(cuImportExternalMemory)>(cuda, "cuImportExternalMemory")(&memory, nullptr);
+  symbol<decltype(cuExternalMemoryGetMappedBuffer)>(cuda, "cuExternalMemoryGetMappedBuffer")(&address, memory, &buffer);
+  symbol<decltype(cuDestroyExternalMemory)>(cuda, "cuDestroyExternalMemory")(memory);
+  free(address);
+  EXPECT_EQ(events(),
+            "cuImportExternalMemory: external memory device 1 handle e0 owner c0\n"
+            "cuExternalMemoryGetMappedBuffer: shared device 1 address e1 size 4096 owner c0\n"
+            "-: destroys external memory e0\n"
+            "-: freed external memory e0 result 0\n"
+            "cuMemFree: frees device e1\n"
+            "cuMemFree: freed device e1 result 0\n");
+}
+
+TEST_F(HooksTest, graphics_resources_and_address_ranges_are_handles) {
+  CUgraphicsResource resource = nullptr;
+  symbol<decltype(cuGraphicsGLRegisterBuffer)>(cuda, "cuGraphicsGLRegisterBuffer")(&resource, 1, 0);
+  symbol<decltype(cuGraphicsUnregisterResource)>(cuda, "cuGraphicsUnregisterResource")(resource);
+  symbol<decltype(cuMemAddressReserve)>(cuda, "cuMemAddressReserve")(&address, 4096, 0, 0, 0);
+  symbol<decltype(cuMemAddressFree)>(cuda, "cuMemAddressFree")(address, 4096);
+  EXPECT_EQ(events(),
+            "cuGraphicsGLRegisterBuffer: graphics resource device 1 handle e2 owner c0\n"
+            "-: destroys graphics resource e2\n"
+            "-: freed graphics resource e2 result 0\n"
+            "cuMemAddressReserve: address range device 1 handle d0000 owner c0\n"
+            "-: destroys address range d0000\n"
+            "-: freed address range d0000 result 0\n");
+}
+
+TEST_F(HooksTest, a_user_objects_references_are_the_programs_until_a_graph_takes_them) {
+  CUuserObject object = nullptr;
+  symbol<decltype(cuUserObjectCreate)>(cuda, "cuUserObjectCreate")(&object, nullptr, nullptr, 3, 0);
+  auto* give = symbol<decltype(cuGraphRetainUserObject)>(cuda, "cuGraphRetainUserObject");
+  give(nullptr, object, 1, CU_GRAPH_USER_OBJECT_MOVE);
+  give(nullptr, object, 1, 0);
+  symbol<decltype(cuUserObjectRelease)>(cuda, "cuUserObjectRelease")(object, 2);
+  EXPECT_EQ(events(),
+            "cuUserObjectCreate: user object device -1 handle e3 size 1\n"
+            "retained e3 2 times\n"
+            "released e3 1 times\n"
+            "released e3 2 times\n");
+}
+
 TEST_F(HooksTest, primary_context_goes_with_its_last_release) {
   auto* release = symbol<decltype(cuDevicePrimaryCtxRelease_v2)>(cuda, "cuDevicePrimaryCtxRelease_v2");
   release(1);
