@@ -36,10 +36,6 @@ int device_of_default_pool(CUmemoryPool pool) {
   return -1;
 }
 
-void know_pool(CUmemoryPool pool) {
-  if (!pool_is_known((uint64_t)pool)) pool_made({(uint64_t)pool, device_of_default_pool(pool), false});
-}
-
 void describe(int device) {
   char name[128];
   size_t total_bytes = 0;
@@ -156,12 +152,20 @@ void tell_user_object(CUuserObject object, unsigned references) {
   user_object_retained((uint64_t)object, references - 1);
 }
 
+void tell_refused(const RefusedAllocation& refused) {
+  if (recording_wanted()) driver_refused(refused);
+}
+
 // --- pools -----------------------------------------------------------------------------------------------------------------
 
 void ask_pool(CUmemoryPool pool, int64_t change) {
-  if (!pool || !recording_wanted()) return;
-  know_pool(pool);
-  if (!pool_is_due((uint64_t)pool, change)) return;
+  const uint64_t key = (uint64_t)pool;
+  PoolWants wants = key ? pool_used(key, change) : PoolWants::kNothing;
+  if (wants == PoolWants::kDescription) {
+    pool_made({key, device_of_default_pool(pool), false});
+    wants = pool_used(key, change);
+  }
+  if (wants != PoolWants::kMeasure) return;
   cuuint64_t reserved = 0, used = 0;
   {
     const OwnWork work;
@@ -169,14 +173,17 @@ void ask_pool(CUmemoryPool pool, int64_t change) {
     if (ask(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, &reserved) != CUDA_SUCCESS) return;
     if (ask(pool, CU_MEMPOOL_ATTR_USED_MEM_CURRENT, &used) != CUDA_SUCCESS) return;
   }
-  pool_measured((uint64_t)pool, reserved, used);
+  pool_measured(key, reserved, used);
 }
 
 void ask_graph_pool(int device) {
-  if (device < 0 || !recording_wanted()) return;
   const uint64_t key = graph_pool_key(device);
-  if (!pool_is_known(key)) pool_made({key, device, false});
-  if (!pool_is_due(key, 0)) return;
+  PoolWants wants = device >= 0 ? pool_used(key, 0) : PoolWants::kNothing;
+  if (wants == PoolWants::kDescription) {
+    pool_made({key, device, false});
+    wants = pool_used(key, 0);
+  }
+  if (wants != PoolWants::kMeasure) return;
   cuuint64_t reserved = 0, used = 0;
   {
     const OwnWork work;
@@ -189,12 +196,8 @@ void ask_graph_pool(int device) {
 
 void tell_threshold(CUmemoryPool pool, uint64_t bytes) {
   if (!recording_wanted()) return;
-  know_pool(pool);
+  pool_made({(uint64_t)pool, device_of_default_pool(pool), false});  // unless it is known
   pool_threshold_set((uint64_t)pool, bytes);
-}
-
-void tell_refused(const RefusedAllocation& refused) {
-  if (recording_wanted()) driver_refused(refused);
 }
 
 }  // namespace vramtrack

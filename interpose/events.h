@@ -88,11 +88,15 @@ struct PoolReport {
   int device;       // ordinal; -1 = host memory, or not known
   bool is_foreign;  // another process's
 };
-void pool_made(const PoolReport&);
+void pool_made(const PoolReport&);  // again: nothing
 void pool_gone(uint64_t key);
-bool pool_is_known(uint64_t key);  // or cannot be followed: there are too many
-// So many bytes more are in use, or less. True for one thread now and then, which then tells what the driver says with pool_measured().
-bool pool_is_due(uint64_t key, int64_t change);
+// So many bytes more of it are in use, or less.
+enum class PoolWants {
+  kNothing,
+  kDescription,  // it is not known: pool_made() first
+  kMeasure,      // answered to one thread now and then, which tells what the driver says with pool_measured()
+};
+PoolWants pool_used(uint64_t key, int64_t change);
 int device_of_pool(uint64_t key, int otherwise);
 void pool_measured(uint64_t key, uint64_t reserved, uint64_t used);  // bytes
 void pool_threshold_set(uint64_t key, uint64_t bytes);

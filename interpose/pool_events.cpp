@@ -15,17 +15,13 @@ void pool_gone(uint64_t key) {
   if (Recording* r = work.entered() ? present_recording() : nullptr) remove_pool(r->pools, r->file, key);
 }
 
-bool pool_is_known(uint64_t key) {
+PoolWants pool_used(uint64_t key, int64_t change) {
   Recording* r = present_recording();
-  return r && (find_pool(r->pools, key) || r->pools.overflown.load(std::memory_order_relaxed));
-}
-
-bool pool_is_due(uint64_t key, int64_t change) {
-  Recording* r = present_recording();
-  PoolSlot* slot = r ? find_pool(r->pools, key) : nullptr;
-  if (!slot) return false;
+  if (!r) return PoolWants::kNothing;
+  PoolSlot* slot = find_pool(r->pools, key);
+  if (!slot) return r->pools.overflown.load(std::memory_order_relaxed) ? PoolWants::kNothing : PoolWants::kDescription;
   if (change) note_use(*slot, change);
-  return is_due(*slot, time_of_last_event(*r));
+  return is_due(*slot, time_of_last_event(*r)) ? PoolWants::kMeasure : PoolWants::kNothing;
 }
 
 int device_of_pool(uint64_t key, int otherwise) {

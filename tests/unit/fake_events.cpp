@@ -96,8 +96,7 @@ void user_object_retained(uint64_t handle, uint32_t count) { say("retained %lx %
 void user_object_released(uint64_t handle, uint32_t count) { say("released %lx %u times\n", handle, count); }
 void pool_made(const PoolReport& pool) { say("pool %lx device %d%s\n", pool.key, pool.device, pool.is_foreign ? " foreign" : ""); }
 void pool_gone(uint64_t key) { say("pool %lx gone\n", key); }
-bool pool_is_known(uint64_t) { return true; }
-bool pool_is_due(uint64_t, int64_t) { return false; }
+PoolWants pool_used(uint64_t, int64_t) { return PoolWants::kNothing; }
 int device_of_pool(uint64_t, int otherwise) { return otherwise; }
 void pool_measured(uint64_t key, uint64_t reserved, uint64_t used) { say("pool %lx reserved %lu used %lu\n", key, reserved, used); }
 void pool_threshold_set(uint64_t key, uint64_t bytes) { say("pool %lx threshold %lu\n", key, bytes); }
