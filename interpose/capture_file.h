@@ -41,6 +41,7 @@ inline constexpr TableShape kShapes[format::kTableCount] = {
     {sizeof(format::Block), 10},     // kBlocks
     {sizeof(format::Incident), 4},   // kIncidents
     {sizeof(format::Pool), 1},       // kPools
+    {sizeof(format::Stream), 4},     // kStreams
 };
 
 struct CaptureFile {

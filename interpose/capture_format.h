@@ -142,6 +142,7 @@ enum TableId : uint32_t {
   kBlocks,
   kIncidents,
   kPools,
+  kStreams,
   kTableCount,
 };
 
@@ -230,6 +231,16 @@ struct Pool {
   PoolPoint point[kPoolPoints];
 };
 static_assert(sizeof(Pool) == 64 + sizeof(PoolPoint) * kPoolPoints);
+
+// A stream that PyTorch allocated on.
+struct Stream {
+  int64_t id;            // c10::StreamId; 0 = the device's default stream
+  int16_t device;        // ordinal
+  uint16_t reserved[3];
+  uint64_t last_serial;  // of the last allocation on it
+  uint32_t last_time_ms, last_step;
+};
+static_assert(sizeof(Stream) == 32);
 
 // Resident memory of the process on the host, over time. Written by `vramtrack run` from outside, like Usage.
 struct ResidentPoint {
@@ -339,7 +350,11 @@ struct Block {
   uint32_t step;
   uint64_t end_number;           // of its free, see Header; with kAfterWork: freed by the teardown
   uint32_t next_free;            // the writer's list of free records; means nothing to a reader
-  uint16_t references, mappings;  // of kPhysical and kIpc: handles (or openings) and mappings that keep it
+  union {
+    uint16_t references;  // of kPhysical and kIpc: handles, or openings, that keep it
+    uint16_t stream;      // of PyTorch's blocks and of segments on a device: index in kStreams, 0 = not known
+  };
+  uint16_t mappings;      // of kPhysical: mappings that keep it
 };
 static_assert(sizeof(Block) == 64);
 

@@ -160,7 +160,8 @@ void tell_refused(const RefusedAllocation& refused) {
 
 void ask_pool(CUmemoryPool pool, int64_t change) {
   const uint64_t key = (uint64_t)pool;
-  PoolWants wants = key ? pool_used(key, change) : PoolWants::kNothing;
+  if (!key || !recording_wanted()) return;
+  PoolWants wants = pool_used(key, change);
   if (wants == PoolWants::kDescription) {
     pool_made({key, device_of_default_pool(pool), false});
     wants = pool_used(key, change);
@@ -178,7 +179,8 @@ void ask_pool(CUmemoryPool pool, int64_t change) {
 
 void ask_graph_pool(int device) {
   const uint64_t key = graph_pool_key(device);
-  PoolWants wants = device >= 0 ? pool_used(key, 0) : PoolWants::kNothing;
+  if (device < 0 || !recording_wanted()) return;
+  PoolWants wants = pool_used(key, 0);
   if (wants == PoolWants::kDescription) {
     pool_made({key, device, false});
     wants = pool_used(key, 0);
@@ -196,7 +198,7 @@ void ask_graph_pool(int device) {
 
 void tell_threshold(CUmemoryPool pool, uint64_t bytes) {
   if (!recording_wanted()) return;
-  pool_made({(uint64_t)pool, device_of_default_pool(pool), false});  // unless it is known
+  ask_pool(pool, 0);  // it may not be known yet
   pool_threshold_set((uint64_t)pool, bytes);
 }
 

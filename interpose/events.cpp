@@ -94,8 +94,9 @@ void driver_allocated(const DriverBlock& block) {
   Recording* r = recording_for_event();
   if (!r) return;
   const Origin origin = driver_origin(*r);
+  const uint16_t stream = block.kind == Kind::kDevice ? number_of_torch_stream(*r, block.device) : uint16_t{0};  // of a segment
   record_allocation(r->recorder, {driver_space(block.kind, block.device), block.kind, block.address, block.size, block.owner,
-                                  Call::outermost().api, origin.stack.id, origin.thread, block.driver_ns});
+                                  Call::outermost().api, origin.stack.id, origin.thread, block.driver_ns, 0, stream});
 }
 
 void driver_refused(const RefusedAllocation& refused) {

@@ -204,6 +204,10 @@ void torch_block(const TorchReport&, CallSite);
 void torch_out_of_memory(const TorchReport&, CallSite);  // size: bytes asked for
 void torch_unsupported();  // its reports cannot be read
 
+// How PyTorch's current stream of a device on this thread is asked for; see torch_streams.h.
+using CurrentTorchStream = int64_t(int device);
+void torch_streams_known(CurrentTorchStream*);
+
 // A step begins. The strongest source wins; weaker ones are ignored from then on.
 void step_begins(format::StepSource);
 

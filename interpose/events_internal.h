@@ -25,6 +25,9 @@ SpaceKey handle_space(int device);
 // Milliseconds since the recording began: a recent allocation or free, whoever's. Costs no reading of a clock.
 inline uint32_t time_of_last_event(const Recording& r) { return r.file.header->last_time_ms.load(std::memory_order_relaxed); }
 
+// Of the stream that PyTorch allocates on now; 0 = there is none, or it cannot be asked.
+uint16_t number_of_torch_stream(Recording&, int device);
+
 // A bit per format::Kind that a free function of the family accepts.
 uint64_t kinds_of(FreeFamily);
 

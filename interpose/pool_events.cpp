@@ -17,7 +17,7 @@ void pool_gone(uint64_t key) {
 
 PoolWants pool_used(uint64_t key, int64_t change) {
   Recording* r = present_recording();
-  if (!r) return PoolWants::kNothing;
+  if (!r) return PoolWants::kDescription;
   PoolSlot* slot = find_pool(r->pools, key);
   if (!slot) return r->pools.overflown.load(std::memory_order_relaxed) ? PoolWants::kNothing : PoolWants::kDescription;
   if (change) note_use(*slot, change);

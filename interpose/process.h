@@ -11,6 +11,7 @@
 #include "interpose/pools.h"
 #include "interpose/recorder.h"
 #include "interpose/stack.h"
+#include "interpose/torch_streams.h"
 
 namespace vramtrack {
 
@@ -25,6 +26,7 @@ struct Recording {
   CountedMemory opened;    // of other processes, by address
   CountedMemory user_objects;
   Pools pools;
+  TorchStreams torch_streams;
   std::atomic<uint32_t> threads_in_backward;
   std::atomic<bool> native_steps;  // PyTorch announces steps: what its Python code does around them says nothing new
 };

@@ -178,7 +178,8 @@ void write_block(Block& block, const Allocation& a, uint32_t site, uint64_t seri
   block.thread = a.thread;
   block.time_ms = at.time_ms;
   block.step = at.step;
-  block.references = block.mappings = 0;
+  block.stream = a.stream;
+  block.mappings = 0;
   block.serial.store(serial, std::memory_order_release);  // pairs with the reader's first look
 }
 

@@ -35,6 +35,7 @@ struct Allocation {
   uint32_t thread;
   uint64_t driver_ns = 0;  // the call took; 0 = not timed
   uint64_t reserved = 0;  // what the layer holds for the space by now, used or not; 0 = not told
+  uint16_t stream = 0;    // see format::Block
 };
 
 // A block whose free the driver decides on: its address is given away already, its bytes still count. Zero `block`: the address

@@ -21,6 +21,8 @@ struct BackwardOfThread {
 };
 thread_local BackwardOfThread own_backward;
 
+constinit std::atomic<CurrentTorchStream*> current_torch_stream{nullptr};
+
 SpaceKey torch_space(const TorchReport& report) {
   if (report.device_type == kTorchCpu) return {Layer::kPytorch, Memory::kCpu, -1};
   return {Layer::kPytorch, Memory::kDevice, report.device_index < 0 ? 0 : report.device_index};
@@ -50,6 +52,13 @@ void note_torch(Recording& r) {
 
 }  // namespace
 
+void torch_streams_known(CurrentTorchStream* current) { current_torch_stream.store(current, std::memory_order_relaxed); }
+
+uint16_t number_of_torch_stream(Recording& r, int device) {
+  CurrentTorchStream* const current = current_torch_stream.load(std::memory_order_relaxed);
+  return current ? number_of_stream(r.torch_streams, r.file, device, current(device)) : uint16_t{0};
+}
+
 void torch_block(const TorchReport& report, CallSite site) {
   OwnWork work;
   if (!work.entered() || !report.address || !report.size) return;
@@ -64,9 +73,11 @@ void torch_block(const TorchReport& report, CallSite site) {
     const Origin origin = origin_of(*r, site, backward_of(*r, site));
     if (origin.stack.optimizer_step && !r->native_steps.load(std::memory_order_relaxed))
       record_step(r->recorder, StepSource::kOptimizer);
-    record_allocation(r->recorder,
-                      {space, space.memory == Memory::kCpu ? Kind::kCpu : Kind::kDevice, report.address,
-                       static_cast<uint64_t>(report.size), 0, nullptr, origin.stack.id, origin.thread, 0, report.total_reserved});
+    const bool on_host = space.memory == Memory::kCpu;
+    const uint16_t stream = on_host ? uint16_t{0} : number_of_torch_stream(*r, space.device);
+    record_allocation(r->recorder, {space, on_host ? Kind::kCpu : Kind::kDevice, report.address, static_cast<uint64_t>(report.size), 0,
+                                    nullptr, origin.stack.id, origin.thread, 0, report.total_reserved, stream});
+    note_stream_use(r->file, stream);
   }
 }
 

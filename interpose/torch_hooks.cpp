@@ -77,6 +77,16 @@ constinit Original report_out_of_memory{kC10, REPORT_OUT_OF_MEMORY};
 constinit Original enter_record_c10{kTorch, ENTER_RECORD_C10};
 constinit Original enter_record_std{kTorch, ENTER_RECORD_STD};
 constinit Original engine_execute{kTorch, ENGINE_EXECUTE};
+constinit Original get_current_stream{"libc10_cuda.so", "_ZN3c104cuda20getCurrentCUDAStreamEa"};
+
+// c10::cuda::CUDAStream, returned in two registers: a c10::Device and a c10::StreamId.
+struct CudaStream {
+  uint64_t device;
+  int64_t id;
+};
+
+// Its thread-local variables are there: the allocator asked for the stream itself before it took the memory.
+int64_t current_stream(int device) { return get_current_stream.if_found<CudaStream(int8_t)>()(static_cast<int8_t>(device)).id; }
 
 // c10::Device: two bytes in a register, whose other bits mean nothing. The whole register is passed on.
 int device_type(uint64_t device) { return static_cast<int8_t>(device); }
@@ -162,6 +172,8 @@ void vramtrack::find_torch() {
                              &report_out_of_memory_signed, &report_out_of_memory}) {
     original->find_in(c10);
   }
+  if (void* c10_cuda = loaded_object("libc10_cuda.so")) get_current_stream.find_in(c10_cuda);  // loaded together with libc10
+  if (get_current_stream.if_found<void>()) torch_streams_known(current_stream);
   found.store(true, std::memory_order_relaxed);
 }
 

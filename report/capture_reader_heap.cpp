@@ -34,6 +34,7 @@ class Reader {
         blocks_(read_blocks(source_, header_, heap_.damage)),
         sites_(newest(format::kSites, sizeof(format::Site))),
         incidents_(newest(format::kIncidents, sizeof(format::Incident))),
+        streams_(newest(format::kStreams, sizeof(format::Stream))),
         pools_(newest(format::kPools, sizeof(format::Pool))),
         spaces_(newest(format::kSpaces, sizeof(format::Space))),
         curves_(newest(format::kCurves, sizeof(format::Curve))),
@@ -48,6 +49,7 @@ class Reader {
     read_frames();
     read_spaces();
     read_sites();
+    read_streams();
     read_blocks_into_sites();
     read_incidents();
     read_pools();
@@ -64,6 +66,7 @@ class Reader {
   void read_blocks_into_sites();
   void read_incidents();
   void read_pools();
+  void read_streams();
   void move_handles_apart();
   void count_damage();
 
@@ -84,7 +87,7 @@ class Reader {
   const Source& source_;
   Heap heap_;
   HeaderCopy header_;
-  TableCopy blocks_, sites_, incidents_, pools_, spaces_, curves_, stacks_, frames_, modules_;
+  TableCopy blocks_, sites_, incidents_, streams_, pools_, spaces_, curves_, stacks_, frames_, modules_;
   Strings strings_;
   std::vector<int> space_of_record_;
   std::vector<int> site_of_record_;
@@ -330,8 +333,12 @@ void Reader::read_blocks_into_sites() {
     if (serial != mark && (end == 0 || !(let_go || torn_down))) continue;
     bool made_in_teardown = process.work_ended && serial > process.work_ended_serial;
     if (made_in_teardown) continue;
-    heap_.sites[site].survivors.push_back({from.address, from.size, serial, from.owner, from.thread, from.step,
-                                           time_of(from.time_ms), from.references, from.mappings, let_go});
+    Block block = {from.address, from.size, serial, from.owner, from.thread, from.step, time_of(from.time_ms)};
+    const bool is_referred_to = heap_.sites[site].kind == Kind::kPhysical || heap_.sites[site].kind == Kind::kIpc;
+    if (is_referred_to) block.references = from.references, block.mappings = from.mappings;
+    else if (from.stream > 0 && from.stream <= heap_.streams.size()) block.stream = from.stream - 1;
+    block.let_go = let_go;
+    heap_.sites[site].survivors.push_back(block);
   }
   for (Site& site : heap_.sites) std::ranges::sort(site.survivors, {}, &Block::serial);
 }
@@ -375,6 +382,13 @@ void Reader::read_incidents() {
     } else {
       ++bad_incidents_;
     }
+  }
+}
+
+void Reader::read_streams() {
+  for (size_t i = 1; i < streams_.count(); ++i) {
+    const auto& from = streams_.at<format::Stream>(i);
+    heap_.streams.push_back({from.id, from.device, from.last_serial, time_of(from.last_time_ms), from.last_step});
   }
 }
 

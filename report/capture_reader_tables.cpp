@@ -10,7 +10,7 @@ namespace vramtrack::reader {
 namespace {
 
 constexpr const char* kTableNames[format::kTableCount] = {"strings", "modules", "frames", "stacks",   "spaces",
-                                                          "sites",   "curves",  "blocks", "incidents", "pools"};
+                                                          "sites",   "curves",  "blocks", "incidents", "pools", "streams"};
 
 // Where the records of chunk `k` stand in the table.
 struct ChunkRange {

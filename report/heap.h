@@ -67,6 +67,7 @@ struct Block {
   uint32_t step = 0;
   double time = 0;
   uint16_t references = 0, mappings = 0;  // of kPhysical and kIpc: handles (or openings) and mappings that keep it
+  int stream = -1;      // of PyTorch's blocks and of segments: index into Heap::streams, -1 = not known
   bool let_go = false;  // freed after the program's last allocation, before it tore itself down: a local of main(), or cleared
 };
 
@@ -214,6 +215,15 @@ struct Pool {
   bool destroyed = false;
 };
 
+// A stream that PyTorch allocated on.
+struct Stream {
+  int64_t id = 0;  // PyTorch's number; 0 = the device's default stream
+  int device = -1;
+  uint64_t last_serial = 0;  // of the last allocation on it
+  double last_time = 0;
+  uint32_t last_step = 0;
+};
+
 // Live handles, told as memory is: a handle is a block of one byte, so that "bytes" are counts. They have a room of their own, or
 // they would be added to memory.
 struct Handles {
@@ -229,6 +239,7 @@ struct Heap {
   std::vector<Site> sites;
   Handles handles;
   std::vector<Pool> pools;         // that were asked
+  std::vector<Stream> streams;
   std::vector<Incident> incidents;
   std::vector<std::string> damage;  // what of the file could not be read, one line each; empty: all of it was
 };

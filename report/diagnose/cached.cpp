@@ -7,6 +7,7 @@
 #include <map>
 
 #include "report/diagnose/families.h"
+#include "report/diagnose/stranded_stream.h"
 #include "report/diagnose/wording.h"
 #include "report/segments.h"
 
@@ -192,8 +193,9 @@ std::vector<Finding> find_unused_cache(Examination& exam) {
     const std::span<const SeriesPoint> points = working_points(exam.heap, exam.heap.spaces[space], kLastHalf);
     if (points.size() < kFewestPoints) continue;
     const uint64_t least = unused(std::ranges::min(points, {}, unused));
-    const uint64_t in_pieces = fragmented_bytes(pinned_segments(exam.heap, exam.heap.spaces[space].device));
-    const uint64_t bytes = least - std::min(least, in_pieces);
+    const int device = exam.heap.spaces[space].device;
+    const uint64_t told = fragmented_bytes(pinned_segments(exam.heap, device)) + stranded_bytes(exam.heap, device);
+    const uint64_t bytes = least - std::min(least, told);
     if (static_cast<double>(bytes) >= std::max(kLeastBytes, kLeastShare * static_cast<double>(points.back().reserved_max))) {
       found.push_back(unused_cache(exam, space, bytes));
     }

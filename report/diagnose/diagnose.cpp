@@ -16,7 +16,7 @@ constexpr Family kFamilies[] = {
     find_preallocations,   find_settled_growth,   find_custom_function_cycles, find_bounded_accumulation, find_joined_results,
     find_repeated_models,  find_retained_tensors, find_handle_leaks,           find_forgotten_frees,      find_stale_intermediates,
     find_never_freed,      find_invalid_frees,    find_unattributed_growth,    find_allocation_churn,     find_unknown_growth,
-    find_unused_cache,     find_fragmentation,    find_idle_pools,             find_extra_contexts,
+    find_unused_cache,     find_stranded_streams, find_fragmentation,          find_idle_pools,          find_extra_contexts,
 };
 
 void append(std::vector<Finding>& all, std::vector<Finding> some) {

@@ -23,6 +23,7 @@ std::vector<Finding> find_unknown_growth(Examination&);       // unknown_growth.
 std::vector<Finding> find_preallocations(Examination&);       // preallocation.cpp: preallocation
 std::vector<Finding> find_unused_cache(Examination&);         // cached.cpp: cached-unused
 std::vector<Finding> find_fragmentation(Examination&);        // cached.cpp: fragmentation
+std::vector<Finding> find_stranded_streams(Examination&);     // stranded_stream.cpp: stranded-stream
 std::vector<Finding> find_idle_pools(Examination&);           // idle_pools.cpp: pool-threshold, cached-unused
 std::vector<Finding> find_extra_contexts(Examination&);       // extra_context.cpp: extra-context
 

@@ -1,6 +1,6 @@
 // The functions of libc10.so and libtorch_cpu.so that the hooks replace, under PyTorch's own mangled names.
 //
-// Built twice: with FAKE_TORCH_CPU as libtorch_cpu.so, else as libc10.so.
+// Built three times: with FAKE_TORCH_CPU as libtorch_cpu.so, with FAKE_C10_CUDA as libc10_cuda.so, else as libc10.so.
 #include "tests/unit/fake_c10.h"
 
 #include <cstring>
@@ -23,6 +23,8 @@ Record record_function_enter_new(const std::string& name, const std::optional<st
 }
 }  // namespace profiler
 }  // namespace torch::autograd
+#elif defined FAKE_C10_CUDA
+c10::cuda::CUDAStream c10::cuda::getCurrentCUDAStream(int8_t device) { return CUDAStream(Stream({1, device}, (1l << 40) + device)); }
 #else
 namespace c10 {
 std::string heard;

@@ -17,6 +17,27 @@ void reportMemoryUsageToProfiler(void*, int64_t, size_t, size_t, Device);
 void reportMemoryUsageToProfiler(void*, int64_t, Device);
 void reportOutOfMemoryToProfiler(int64_t, size_t, size_t, Device);
 extern std::string heard;  // what reached the originals
+
+class Stream {
+ public:
+  Stream(Device device, int64_t id) : device_(device), id_(id) {}
+  int64_t id() const { return id_; }
+
+ private:
+  Device device_;
+  int64_t id_;
+};
+namespace cuda {
+class CUDAStream {
+ public:
+  explicit CUDAStream(Stream stream) : stream_(stream) {}
+  int64_t id() const { return stream_.id(); }
+
+ private:
+  Stream stream_;
+};
+CUDAStream getCurrentCUDAStream(int8_t device);
+}  // namespace cuda
 }  // namespace c10
 
 namespace at {

@@ -23,6 +23,7 @@ char lines[1 << 16];
 size_t length;
 bool device_told;
 thread_local const char* freeing;
+CurrentTorchStream* current_stream;
 std::atomic<long> torch_blocks, torch_bytes, torch_reports;  // live, live, ever
 
 __attribute__((format(printf, 1, 2))) void say(const char* format, ...) {
@@ -128,6 +129,7 @@ void torch_block(const TorchReport& report, CallSite) {
 void torch_out_of_memory(const TorchReport& report, CallSite) {
   say("torch: out of memory size %ld device %d:%d\n", report.size, report.device_type, report.device_index);
 }
+void torch_streams_known(CurrentTorchStream* current) { current_stream = current; }
 void torch_unsupported() { say("torch: unsupported\n"); }
 void step_begins(format::StepSource) { say("torch: step\n"); }
 BackwardScope::BackwardScope(CallSite) : saved_frame_(0) { say("torch: backward begins\n"); }
@@ -136,6 +138,9 @@ BackwardScope::~BackwardScope() { say("torch: backward ends\n"); }
 }  // namespace vramtrack
 
 extern "C" __attribute__((visibility("default"))) const char* vramtrack_fake_events() { return vramtrack::lines; }
+extern "C" __attribute__((visibility("default"))) long vramtrack_fake_current_stream(int device) {
+  return vramtrack::current_stream ? static_cast<long>(vramtrack::current_stream(device)) : -1;
+}
 extern "C" __attribute__((visibility("default"))) void vramtrack_fake_torch(long* blocks, long* bytes, long* reports) {
   *blocks = vramtrack::torch_blocks;
   *bytes = vramtrack::torch_bytes;

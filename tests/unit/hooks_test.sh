@@ -40,12 +40,13 @@ build_programs() {
   g++ $host -fPIC -shared -fvisibility=hidden -isystem "$cuda" -w tests/unit/fake_driver.cpp -Wl,-soname,libcuda.so.1 -o "$out/lib/libcuda.so.1"
   g++ $host -fPIC -shared tests/unit/fake_c10.cpp -Wl,-soname,libc10.so -o "$out/lib/libc10.so"
   g++ $host -fPIC -shared -DFAKE_TORCH_CPU tests/unit/fake_c10.cpp -Wl,-soname,libtorch_cpu.so -o "$out/lib/libtorch_cpu.so"
+  g++ $host -fPIC -shared -DFAKE_C10_CUDA tests/unit/fake_c10.cpp -Wl,-soname,libc10_cuda.so -o "$out/lib/libc10_cuda.so"
   g++ $host -fPIC -shared tests/unit/fake_interposer.cpp -o "$out/libinterposer.so"
   g++ $host -isystem "$cuda" tests/unit/hooks_lookup_test.cpp -o "$out/hooks_lookup_test" -lgtest -lgtest_main
   g++ $host tests/unit/hooks_linked.cpp "$out/lib/libcuda.so.1" -Wl,-rpath,"$out/lib" -o "$out/hooks_linked"
   # The tests inside libraries register with the program's GoogleTest, which therefore exports it.
   g++ $host -rdynamic tests/unit/hooks_main.cpp -Wl,--whole-archive -lgtest -Wl,--no-whole-archive -o "$out/hooks_main"
-  g++ $host -fPIC -shared tests/unit/hooks_torch_test.cpp -L"$out/lib" -l:libc10.so -l:libtorch_cpu.so -Wl,-rpath,"$out/lib" \
+  g++ $host -fPIC -shared tests/unit/hooks_torch_test.cpp -L"$out/lib" -l:libc10.so -l:libtorch_cpu.so -Wl,--no-as-needed -l:libc10_cuda.so -Wl,-rpath,"$out/lib" \
     -o "$out/libtorch_user.so"
   for version in 12 13; do
     echo "libcudart.so.$version { *; };" > "$out/rt$version/map"

@@ -40,6 +40,12 @@ TEST_F(TorchHooks, cpu_blocks_are_recorded_only_when_asked_for) {
   EXPECT_EQ(c10::heard, "block 8 on -1\n");
 }
 
+TEST_F(TorchHooks, the_current_stream_can_be_asked_for) {
+  auto* current = reinterpret_cast<long (*)(int)>(dlsym(RTLD_DEFAULT, "vramtrack_fake_current_stream"));
+  EXPECT_EQ(current(3), c10::cuda::getCurrentCUDAStream(3).id());
+  EXPECT_EQ(current(3), (1l << 40) + 3);
+}
+
 TEST_F(TorchHooks, out_of_memory_is_recorded_and_forwarded) {
   c10::reportOutOfMemoryToProfiler(4096, 1, 2, kCuda);
   EXPECT_EQ(events(), "torch: out of memory size 4096 device 1:3\n");

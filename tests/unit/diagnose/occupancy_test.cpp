@@ -151,6 +151,47 @@ TEST(segments, what_lies_beside_live_blocks_is_fragmented) {
   EXPECT_EQ(ledger(heap)[0].fragmented_bytes, 38 * kMiB);
 }
 
+// --- streams of PyTorch ------------------------------------------------------------------------------------------------------
+
+// Two segments of 1 GiB: of the default stream, in use, and of a side stream on which something was allocated last in `last_step` of 100.
+Heap two_streams(uint32_t last_step, uint64_t live_on_side = 0) {
+  Story program;
+  const int driver = program.space(Layer::kDriver, Memory::kDevice);
+  const Line user = program.line("train.py", 20, "prefetch");
+  const Story::SiteId segment = program.site(program.on_top_of(user, program.native(1, "c10::cuda::CUDACachingAllocator::malloc")), driver, Kind::kDevice);
+  const Story::SiteId tensor = program.site(user);
+  for (int step = 0; step < 100; ++step) {
+    program.step();
+    program.pass(tensor, kMiB);
+  }
+  Heap heap = program.end();
+  heap.streams = {{0, 0, 100, 10, 100}, {1234, 0, last_step, 1, last_step}};
+  for (int stream : {0, 1}) {
+    const uint64_t address = kGiB * static_cast<uint64_t>(stream + 1);
+    Block block{address, kGiB, 1 + static_cast<uint64_t>(stream), 0, 1, 1, 0};
+    block.stream = stream;
+    heap.sites[segment].survivors.push_back(block);
+    block.size = stream == 0 ? kGiB : live_on_side;
+    if (block.size > 0) heap.sites[tensor].survivors.push_back(block);
+  }
+  heap.sites[segment].end_bytes = heap.sites[segment].live_bytes = 2 * kGiB;
+  return heap;
+}
+
+TEST(streams, what_a_side_stream_left_behind_serves_no_other) {
+  const Heap heap = two_streams(10);
+  const Finding waste = finding(heap, "stranded-stream");
+  EXPECT_EQ(waste.severity, Severity::kWaste);
+  EXPECT_EQ(waste.bytes, kGiB);
+  EXPECT_NE(waste.title.find("since step 10"), std::string::npos) << waste.title;
+  EXPECT_NE(waste.evidence[0].find("train.py:20"), std::string::npos) << waste.evidence[0];
+}
+
+TEST(streams, a_side_stream_that_steps_use_or_whose_memory_is_in_use_is_none) {
+  EXPECT_EQ(finding(two_streams(98), "stranded-stream").id, "");
+  EXPECT_EQ(finding(two_streams(10, kGiB), "stranded-stream").id, "");
+}
+
 // --- the driver's pools ----------------------------------------------------------------------------------------------------
 
 Heap pool_heap(uint64_t threshold, uint64_t used_late) {

@@ -32,7 +32,8 @@ class CaptureBuilder {
                                  sizeof(format::Curve),
                                  sizeof(format::Block),
                                  sizeof(format::Incident),
-                                 sizeof(format::Pool)};
+                                 sizeof(format::Pool),
+                                 sizeof(format::Stream)};
     for (size_t i = 0; i < format::kTableCount; ++i) {
       record_size_[i] = kSizes[i];
       tables_[i].resize(kSizes[i]);  // record 0
