@@ -128,6 +128,15 @@ const Site* find_site(const Heap& heap, uint32_t id) {
   return site ? site : find_among(heap.handles.sites, id);
 }
 
+int driver_space(const Heap& heap, int device) {
+  const auto at = std::ranges::find_if(heap.spaces, [&](const Space& space) {
+    return space.layer == Layer::kDriver && space.memory == Memory::kDevice && space.device == device;
+  });
+  return at == heap.spaces.end() ? -1 : static_cast<int>(at - heap.spaces.begin());
+}
+
+double end_of_work(const Process& process) { return process.work_ended ? process.work_ended_time : process.duration; }
+
 std::vector<Location> locations(const Heap& heap, const Stack& stack) {
   std::vector<Location> all;
   for (uint32_t index : stack) {

@@ -198,6 +198,7 @@ struct Process {
   std::string stop_reason;      // why recording ended before the program, "" = it did not
   std::vector<std::string> notes;  // what could not be seen, one sentence each
 };
+double end_of_work(const Process&);  // seconds: where its work ended, or it did
 
 // A pool of stream-ordered memory, or the memory that graphs allocate from: what it holds, in use or not, as the driver told now and then.
 struct PoolPoint {
@@ -245,6 +246,7 @@ struct Heap {
 };
 
 const Site* find_site(const Heap&, uint32_t id);  // of memory or of handles
+int driver_space(const Heap&, int device);        // index of the driver's view of a device; -1 = there is none
 
 // All locations of a stack, innermost first, inlined functions included.
 std::vector<Location> locations(const Heap&, const Stack&);

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <map>
+#include <span>
 #include <utility>
 
 #include "report/pools.h"
@@ -10,6 +11,8 @@
 
 namespace vramtrack {
 namespace {
+
+constexpr uint64_t kOver = 4;  // times more before than in the second half: a rise that is over
 
 uint64_t above(uint64_t a, uint64_t b) { return a > b ? a - b : 0; }
 
@@ -43,6 +46,15 @@ void set_peak(LedgerRow& row, const Space& space) {
   row.peak_step = space.peak_step;
 }
 
+// The least that the driver took beside the blocks. It loads code as it is needed, so a rise that is over by half of the run is the
+// context's; one that goes on is not.
+uint64_t context_of(const Usage& usage) {
+  const std::span<const UsagePoint> all = usage.rest, late = all.last((all.size() + 1) / 2);
+  const auto least = [](std::span<const UsagePoint> points) { return std::ranges::min(points, {}, &UsagePoint::rest).rest; };
+  const uint64_t last = all.back().rest, rise = last - least(all), late_rise = last - least(late);
+  return kOver * late_rise < rise ? least(late) : least(all);
+}
+
 // What was used was measured a moment before the end: blocks made or freed since are taken into account, so that the row adds up.
 // Pools were asked at yet another moment: they have no more than what no block explains. Nor has managed memory, whose pages may be
 // on the host.
@@ -51,7 +63,7 @@ void add_measured(LedgerRow& row, const Usage& usage) {
   row.is_measured = true;
   row.cached_bytes -= row.pooled_bytes - in_pools;
   row.pooled_bytes = in_pools;
-  row.context_bytes = std::min(std::ranges::min(usage.rest, {}, &UsagePoint::rest).rest, rest - in_pools);
+  row.context_bytes = std::min(context_of(usage), rest - in_pools);
   const uint64_t others = rest - in_pools - row.context_bytes;
   row.unattributed_bytes = above(others, row.managed_bytes);
   row.used_bytes = row.live_bytes - row.managed_bytes + std::min(others, row.managed_bytes) + row.cached_bytes + row.context_bytes +

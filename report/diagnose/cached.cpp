@@ -1,10 +1,9 @@
 // What does PyTorch's allocator hold without using it: memory it could give back, or memory in pieces that it cannot?
-#include "report/diagnose/cached.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <map>
+#include <span>
 
 #include "report/diagnose/families.h"
 #include "report/diagnose/stranded_stream.h"
@@ -23,6 +22,17 @@ constexpr double kFlat = 0.1;                // live memory that rises by less t
 constexpr double kRise = 0.15;               // of what it held
 constexpr size_t kFewestRises = 3;
 constexpr size_t kNamedBlocks = 3;
+
+// The points of a space's series while its program worked, from this share of the time on.
+std::span<const SeriesPoint> working_points(const Heap& heap, const Space& space, double from_share) {
+  const double begin = heap.process.recorded_from, end = end_of_work(heap.process), from = begin + from_share * (end - begin);
+  const auto first = std::ranges::lower_bound(space.series, from, {}, &SeriesPoint::time);
+  const auto last = std::ranges::upper_bound(space.series, end, {}, &SeriesPoint::time);
+  return {first, std::max(first, last)};
+}
+
+// Held, but in no block, at a moment.
+uint64_t unused(const SeriesPoint& at) { return at.reserved_max - std::min(at.reserved_max, at.live_max); }
 
 std::vector<Share> largest_at_peak(const Examination& exam, int space) {
   std::vector<Share> shares;
@@ -177,15 +187,6 @@ std::vector<int> caching_spaces(const Heap& heap) {
 }
 
 }  // namespace
-
-std::span<const SeriesPoint> working_points(const Heap& heap, const Space& space, double from_share) {
-  const Process& process = heap.process;
-  const double end = process.work_ended ? process.work_ended_time : process.duration;
-  const double from = process.recorded_from + from_share * (end - process.recorded_from);
-  const auto first = std::ranges::lower_bound(space.series, from, {}, &SeriesPoint::time);
-  const auto last = std::ranges::upper_bound(space.series, end, {}, &SeriesPoint::time);
-  return {first, std::max(first, last)};
-}
 
 std::vector<Finding> find_unused_cache(Examination& exam) {
   std::vector<Finding> found;

@@ -47,17 +47,28 @@ std::string_view calling_library(const Heap& heap, const Stack& stack) {
   return "";
 }
 
+// PyTorch's blocks in a program without iterations: counted by allocations, what was made in the first moments and then used for a long
+// time, with few allocations, looks as if it rose to the end.
+bool is_at_rest_for_long(const Heap& heap, const Site& site) {
+  constexpr double kShare = 0.5, kSeconds = 1;
+  const Process& process = heap.process;
+  if (process.steps > 0 || process.backward_passes > 0 || space_of(heap, site).layer != Layer::kPytorch) return false;
+  const double rests = end_of_work(process) - site.last_time;
+  return rests >= kSeconds && rests >= kShare * (end_of_work(process) - process.recorded_from);
+}
+
 }  // namespace
 
 Examination examine(const Heap& heap) {
-  Examination exam{heap, {}, {}, std::vector<bool>(heap.sites.size())};
+  Examination exam{heap, {}, {}, {}};
   const bool ended_by_itself = heap.process.ended.starts_with("exit:");
   for (const Site& site : heap.handles.sites) exam.growth_of_handles.push_back(growth_of(site, ended_by_itself));
-  for (const Site& site : heap.sites) exam.growth.push_back(growth_of(site, ended_by_itself));
-  for (SiteIndex i = 0; i < heap.sites.size(); ++i) {
-    const Site& site = heap.sites[i];
+  for (const Site& site : heap.sites) {
     const bool known_space = site.space >= 0 && static_cast<size_t>(site.space) < heap.spaces.size();
-    exam.explained[i] = !known_space || is_framework_segment(heap, site);
+    exam.explained.push_back(!known_space || is_framework_segment(heap, site));
+    Growth growth = growth_of(site, ended_by_itself);
+    if (known_space && growth.shape == Shape::kRising && is_at_rest_for_long(heap, site)) growth.shape = Shape::kSettled;
+    exam.growth.push_back(growth);
   }
   return exam;
 }

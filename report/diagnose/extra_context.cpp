@@ -37,10 +37,7 @@ std::map<int, Device> devices_with_contexts(const Heap& heap) {
 }
 
 // What its context takes there, where that was measured, and what little it allocates.
-uint64_t used_on(const Heap& heap, const std::string& device, int& space) {
-  for (int i = 0; i < static_cast<int>(heap.spaces.size()); ++i) {
-    if (heap.spaces[i].layer == Layer::kDriver && device_name(heap.spaces[i]) == device) space = i;
-  }
+uint64_t used_on(const Heap& heap, const std::string& device) {
   const std::vector<LedgerRow> rows = ledger(heap);
   const auto row = std::ranges::find(rows, device, &LedgerRow::device);
   return row == rows.end() ? 0 : row->used_bytes;
@@ -54,7 +51,8 @@ Finding extra_context(const Heap& heap, int device, const Device& extra, int own
   finding.confidence = Confidence::kMedium;
   finding.kind = Kind::kContext;
   finding.blocks = 1;
-  finding.bytes = used_on(heap, name, finding.space);
+  finding.space = driver_space(heap, device);
+  finding.bytes = used_on(heap, name);
   finding.title = fmt::format("Rank {} holds a context on {} as well, made at {}: its own device is cuda:{}", heap.process.rank, name,
                               place_text(heap, extra.context->stack), own);
   finding.evidence = {fmt::format("it never held more than {} on {}, but {} on cuda:{}", size_text(static_cast<double>(extra.peak_bytes)), name,

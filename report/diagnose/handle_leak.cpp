@@ -107,15 +107,6 @@ std::string siblings_text(const Heap& heap, const Site& leaking) {
   return "";
 }
 
-// The memory of the device the handles belong to, by which a finding says where it is.
-int memory_of_device(const Heap& heap, const Site& handle) {
-  const int device = heap.handles.spaces[handle.space].device;
-  const auto at = std::ranges::find_if(heap.spaces, [&](const Space& space) {
-    return space.layer == Layer::kDriver && space.memory == Memory::kDevice && space.device == device;
-  });
-  return at == heap.spaces.end() ? -1 : static_cast<int>(at - heap.spaces.begin());
-}
-
 // Address ranges cannot be freed while memory is mapped into them: where that leaks, it is the story.
 bool is_told_by_its_memory(const Examination& exam, const Group& group) {
   if (group.front()->kind != Kind::kAddressRange) return false;
@@ -163,7 +154,7 @@ Finding handle_leak(Examination& exam, Group group) {
   finding.id = first.kind == Kind::kAddressRange ? "vmm-leak" : "handle-leak";
   finding.severity = Severity::kLeak;
   finding.kind = first.kind;
-  finding.space = memory_of_device(heap, first);
+  finding.space = driver_space(heap, heap.handles.spaces[first.space].device);
   finding.first_step = first.first_step;
   uint64_t made = 0, destroyed = 0;
   for (const Site* site : group) {

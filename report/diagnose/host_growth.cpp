@@ -10,6 +10,7 @@ namespace vramtrack {
 namespace {
 
 constexpr size_t kFewestPoints = 20;
+constexpr double kFewestSeconds = 30;  // a program that only begins grows all the time
 constexpr int kFewestRises = 8;
 constexpr double kLeastBytes = 64 << 20;
 constexpr double kLeastShare = 0.1;  // of what is resident
@@ -28,6 +29,7 @@ std::vector<Finding> find_host_growth(const Examination& exam, const std::vector
   const std::vector<ResidentPoint>& resident = exam.heap.process.resident;
   const bool has_leak = std::ranges::any_of(found, [](const Finding& finding) { return finding.severity == Severity::kLeak; });
   if (resident.size() < kFewestPoints || has_leak) return {};
+  if (resident.back().time - resident.front().time < kFewestSeconds) return {};
   Curve curve;
   for (const ResidentPoint& point : resident) curve.floor.push_back(static_cast<double>(point.bytes));
   const Growth growth = growth_of(curve);

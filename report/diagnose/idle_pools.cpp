@@ -28,8 +28,8 @@ bool is_set_by_framework(const Heap& heap, const Pool& pool) {
 }
 
 double second_half_of_work(const Heap& heap) {
-  const double end = heap.process.work_ended ? heap.process.work_ended_time : heap.process.duration;
-  return heap.process.recorded_from + kLastHalf * (end - heap.process.recorded_from);
+  const double from = heap.process.recorded_from;
+  return from + kLastHalf * (end_of_work(heap.process) - from);
 }
 
 // What it kept through the second half of the run.
@@ -45,20 +45,13 @@ uint64_t idle_floor(const Heap& heap, const Pool& pool) {
 // What a graph allocates and frees is in use only while it runs, and each launch needs it again.
 bool is_launched_no_more(const Heap& heap, const Pool& pool) { return pool.points.back().time < second_half_of_work(heap); }
 
-int space_of_device(const Heap& heap, int device) {
-  const auto at = std::ranges::find_if(heap.spaces, [&](const Space& space) {
-    return space.layer == Layer::kDriver && space.memory == Memory::kDevice && space.device == device;
-  });
-  return at == heap.spaces.end() ? -1 : static_cast<int>(at - heap.spaces.begin());
-}
-
 Finding idle_pool(const Heap& heap, const Pool& pool, uint64_t idle) {
   const bool is_of_graphs = pool.handle == 0;
   Finding finding;
   finding.id = is_of_graphs ? "cached-unused" : "pool-threshold";
   finding.severity = Severity::kWaste;
   finding.confidence = Confidence::kMedium;
-  finding.space = space_of_device(heap, pool.device);
+  finding.space = driver_space(heap, pool.device);
   finding.kind = is_of_graphs ? Kind::kGraphMemory : Kind::kStreamOrdered;
   finding.bytes = idle;
   const std::string_view owner = is_of_graphs ? "what graphs allocate from" : "a memory pool";

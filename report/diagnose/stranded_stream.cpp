@@ -48,8 +48,7 @@ bool is_used_no_more(const Process& process, const Stream& stream) {
   const double unused = static_cast<double>(process.allocations - std::min(process.allocations, stream.last_serial));
   if (unused < kUnusedShare * static_cast<double>(process.allocations)) return false;
   if (process.steps > 0) return process.steps >= stream.last_step + kFewestSteps;
-  const double end = process.work_ended ? process.work_ended_time : process.duration;
-  return end - stream.last_time >= kFewestSeconds;
+  return end_of_work(process) - stream.last_time >= kFewestSeconds;
 }
 
 Finding stranded(const Heap& heap, const Stream& stream, const StreamMemory& memory) {

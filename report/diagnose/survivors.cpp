@@ -104,12 +104,6 @@ double average_size(const Site& site) {
   return site.allocations == 0 ? 0 : static_cast<double>(site.allocated_bytes) / static_cast<double>(site.allocations);
 }
 
-namespace {
-
-double end_of_work(const Process& process) { return process.work_ended ? process.work_ended_time : process.duration; }
-
-}  // namespace
-
 bool is_used_for_a_while(const Heap& heap, const Site& site, bool in_one_go) {
   const double used = end_of_work(heap.process) - site.last_time, making = site.last_time - site.first_time;
   const double least = in_one_go ? kInOneGo : 1;
