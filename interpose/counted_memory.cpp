@@ -32,10 +32,11 @@ uint32_t mapping_around(const CountedMemory& shared, uint64_t address) {
   return 0;
 }
 
-References map_piece(CountedMemory& shared, uint64_t address, uint64_t size, uint32_t piece) {
+References map_piece(CountedMemory& shared, uint64_t address, uint64_t size, uint32_t piece, uint64_t object) {
   const uint32_t id = piece ? shared.mappings.take() : 0;
   if (!id) return {};
-  shared.mappings[id] = {address, size, piece, 0};
+  shared.mappings[id] = {address, size, object, piece, 0};
+  shared.bound += object != 0;
   set(shared.mapped, address, id);
   shared.pieces[piece].mappings++;
   return references_of(shared, piece);
@@ -94,15 +95,15 @@ References add_reference_at(CountedMemory& shared, uint64_t address, uint64_t ha
   return references_of(shared, id);
 }
 
-References add_mapping(CountedMemory& shared, uint64_t address, uint64_t size, uint64_t handle) {
+References add_mapping(CountedMemory& shared, uint64_t address, uint64_t size, uint64_t handle, uint64_t object) {
   Locked hold(shared.lock);
-  return map_piece(shared, address, size, shared.handles.find(handle));
+  return map_piece(shared, address, size, shared.handles.find(handle), object);
 }
 
-References add_mapping_of(CountedMemory& shared, uint64_t address, uint64_t size, uint64_t known_address) {
+References add_mapping_of(CountedMemory& shared, uint64_t address, uint64_t size, uint64_t known_address, uint64_t object) {
   Locked hold(shared.lock);
   const uint32_t known = mapping_around(shared, known_address);
-  return map_piece(shared, address, size, known ? shared.mappings[known].piece : 0);
+  return map_piece(shared, address, size, known ? shared.mappings[known].piece : 0, object);
 }
 
 uint32_t take_reference(CountedMemory& shared, uint64_t handle) {
@@ -139,6 +140,19 @@ uint32_t take_mappings(CountedMemory& shared, uint64_t address, uint64_t size) {
   return first;
 }
 
+uint32_t take_mappings_of(CountedMemory& shared, uint64_t object) {
+  Locked hold(shared.lock);
+  uint32_t first = 0;
+  for (uint32_t id = 1; shared.bound && id <= shared.mappings.used(); id++) {
+    MemoryMapping& mapping = shared.mappings[id];
+    if (!mapping.piece || mapping.object != object || shared.mapped.find(mapping.address) != id) continue;
+    shared.mapped.erase(mapping.address);
+    mapping.next = first;
+    first = id;
+  }
+  return first;
+}
+
 void put_back_mappings(CountedMemory& shared, uint32_t first) {
   Locked hold(shared.lock);
   for (uint32_t id = first; id; id = shared.mappings[id].next) set(shared.mapped, shared.mappings[id].address, id);
@@ -148,6 +162,7 @@ uint32_t give_up_mapping(CountedMemory& shared, uint32_t first, References& of) 
   Locked hold(shared.lock);
   const uint32_t next = shared.mappings[first].next, piece = shared.mappings[first].piece;
   if (shared.pieces[piece].mappings) shared.pieces[piece].mappings--;
+  shared.bound -= shared.mappings[first].object != 0;
   of = references_of(shared, piece);
   shared.mappings.give_back(first);
   return next;
@@ -165,6 +180,11 @@ void forget_pieces_of(CountedMemory& shared, int device, uint64_t context) {
     const bool is_of_it = context ? piece.owner == context : piece.device == device;
     if (piece.references && piece.owner && is_of_it) free_piece(shared, id);
   }
+}
+
+uint64_t handle_of_piece(CountedMemory& shared, uint32_t piece) {
+  Locked hold(shared.lock);
+  return shared.pieces[piece].handle;
 }
 
 void forget_piece(CountedMemory& shared, uint32_t piece) {

@@ -33,6 +33,7 @@ struct MemoryPiece {
 
 struct MemoryMapping {
   uint64_t address, size;
+  uint64_t object;  // that it is bound to, in place of an address; 0 = to none
   uint32_t piece;
   uint32_t next;  // of those taken together, or of the free ones
 };
@@ -43,6 +44,7 @@ struct CountedMemory {
   RecordPool<MemoryMapping, kMaxPieces> mappings;
   BlockIndex handles;  // handle -> piece
   BlockIndex mapped;   // first address -> mapping
+  uint32_t bound;      // mappings that are bound to an object
 };
 
 // How often a piece is referred to now. `piece` 0: it is not known.
@@ -62,9 +64,9 @@ References add_references(CountedMemory&, uint64_t handle, uint32_t count = 1);
 References drop_references(CountedMemory&, uint64_t handle, uint32_t count);
 // The same where `handle` was answered for an address inside a mapping; it may be a new name.
 References add_reference_at(CountedMemory&, uint64_t address, uint64_t handle);
-References add_mapping(CountedMemory&, uint64_t address, uint64_t size, uint64_t handle);
+References add_mapping(CountedMemory&, uint64_t address, uint64_t size, uint64_t handle, uint64_t object = 0);
 // Mapped once more, where what is mapped at `known_address` is.
-References add_mapping_of(CountedMemory&, uint64_t address, uint64_t size, uint64_t known_address);
+References add_mapping_of(CountedMemory&, uint64_t address, uint64_t size, uint64_t known_address, uint64_t object);
 
 // A reference by handle on its way to being released.
 uint32_t take_reference(CountedMemory&, uint64_t handle);
@@ -73,6 +75,8 @@ References give_up_reference(CountedMemory&, uint64_t handle, uint32_t piece);
 
 // The mappings that fill a range from its begin on, on their way to being unmapped: the first of a list.
 uint32_t take_mappings(CountedMemory&, uint64_t address, uint64_t size);
+// All that is bound to an object which is gone. Takes time only if something is bound to any.
+uint32_t take_mappings_of(CountedMemory&, uint64_t object);
 void put_back_mappings(CountedMemory&, uint32_t first);
 // Gives the first one up and answers the next, 0 after the last.
 uint32_t give_up_mapping(CountedMemory&, uint32_t first, References& of);
@@ -81,6 +85,8 @@ bool is_known_handle(CountedMemory&, uint64_t handle);
 
 // When nothing refers to it any more.
 void forget_piece(CountedMemory&, uint32_t piece);
+
+uint64_t handle_of_piece(CountedMemory&, uint32_t piece);
 
 // Those of a context that is gone, or (context 0) of a device that was reset.
 void forget_pieces_of(CountedMemory&, int device, uint64_t context);

@@ -36,6 +36,16 @@ void record_piece(Recording& r, const CountedMemoryReport& report, uint32_t piec
   note_references(r.recorder, report.kind, piece, 1, 0);
 }
 
+void settle(Recording&, const References&);
+
+void unmap(Recording& r, uint32_t first) {
+  for (uint32_t mapping = first; mapping;) {
+    References now;
+    mapping = give_up_mapping(r.physical, mapping, now);
+    settle(r, now);
+  }
+}
+
 // What nobody refers to any more is freed. Two threads may note their counts of one piece in the wrong order: they are evidence only.
 void settle(Recording& r, const References& now) {
   if (!now.piece) return;
@@ -44,20 +54,14 @@ void settle(Recording& r, const References& now) {
     return;
   }
   if (const TakenBlock taken = take_piece(r.recorder, now.kind, now.piece); taken.block) give_up(r.recorder, taken, 0);
-  forget_piece(counted_memory(r, now.kind), now.piece);
+  CountedMemory& shared = counted_memory(r, now.kind);
+  if (now.kind == Kind::kMulticast) unmap(r, take_mappings_of(shared, handle_of_piece(shared, now.piece)));
+  forget_piece(shared, now.piece);
 }
 
 void mapped(Recording& r, const References& now, uint64_t size) {
   settle(r, now);
   if (now.mappings == 1 && now.kind == Kind::kPhysical) note_size(r.recorder, now.kind, now.piece, size);  // what was imported came without one
-}
-
-void unmap(Recording& r, uint32_t first) {
-  for (uint32_t mapping = first; mapping;) {
-    References now;
-    mapping = give_up_mapping(r.physical, mapping, now);
-    settle(r, now);
-  }
 }
 
 }  // namespace
@@ -91,19 +95,27 @@ void physical_memory_mapped(uint64_t address, uint64_t size, uint64_t handle) {
 void physical_memory_bound(const BoundPlace& place, uint64_t size, uint64_t handle) {
   OwnWork work;
   Recording* r = work.entered() ? present_recording() : nullptr;
-  if (r) mapped(*r, add_mapping(r->physical, address_of(place), size, handle), size);
+  if (!r) return;
+  unmap(*r, take_mappings(r->physical, address_of(place), size));  // what was there before
+  mapped(*r, add_mapping(r->physical, address_of(place), size, handle, place.object), size);
 }
 
 void physical_memory_at_bound(const BoundPlace& place, uint64_t size, uint64_t address) {
   OwnWork work;
   Recording* r = work.entered() ? present_recording() : nullptr;
-  if (r) mapped(*r, add_mapping_of(r->physical, address_of(place), size, address), size);
+  if (r) mapped(*r, add_mapping_of(r->physical, address_of(place), size, address, place.object), size);
 }
 
 void physical_memory_unbound(const BoundPlace& place, uint64_t size) {
   OwnWork work;
   Recording* r = work.entered() ? present_recording() : nullptr;
   if (r) unmap(*r, take_mappings(r->physical, address_of(place), size));
+}
+
+void bound_object_gone(uint64_t object) {
+  OwnWork work;
+  Recording* r = work.entered() ? present_recording() : nullptr;
+  if (r) unmap(*r, take_mappings_of(r->physical, object));
 }
 
 void user_object_retained(uint64_t handle, uint32_t count) {

@@ -154,7 +154,9 @@ CUresult CUDAAPI cuArray3DCreate_v2(CUarray* array, const CUDA_ARRAY3D_DESCRIPTO
 
 CUresult CUDAAPI cuArrayDestroy(CUarray array) {
   const Call call("cuArrayDestroy", VRAMTRACK_CALL_SITE);
-  return freed(FreeFamily::kArray, array, VRAMTRACK_REAL(cuArrayDestroy), array);
+  const CUresult result = freed(FreeFamily::kArray, array, VRAMTRACK_REAL(cuArrayDestroy), array);
+  if (result == CUDA_SUCCESS) bound_object_gone((uint64_t)array);
+  return result;
 }
 
 CUresult CUDAAPI cuMipmappedArrayCreate(CUmipmappedArray* array, const CUDA_ARRAY3D_DESCRIPTOR_v2* descriptor,
@@ -166,7 +168,9 @@ CUresult CUDAAPI cuMipmappedArrayCreate(CUmipmappedArray* array, const CUDA_ARRA
 
 CUresult CUDAAPI cuMipmappedArrayDestroy(CUmipmappedArray array) {
   const Call call("cuMipmappedArrayDestroy", VRAMTRACK_CALL_SITE);
-  return freed(FreeFamily::kMipmappedArray, array, VRAMTRACK_REAL(cuMipmappedArrayDestroy), array);
+  const CUresult result = freed(FreeFamily::kMipmappedArray, array, VRAMTRACK_REAL(cuMipmappedArrayDestroy), array);
+  if (result == CUDA_SUCCESS) bound_object_gone((uint64_t)array);
+  return result;
 }
 
 // The exported names may be taken by another preloaded library; these are ours whatever happens.

@@ -79,6 +79,7 @@ struct BoundPlace {
 void physical_memory_bound(const BoundPlace&, uint64_t size, uint64_t handle);
 void physical_memory_at_bound(const BoundPlace&, uint64_t size, uint64_t address);
 void physical_memory_unbound(const BoundPlace&, uint64_t size);
+void bound_object_gone(uint64_t object);  // and all that is bound to it is bound no more
 void user_object_retained(uint64_t handle, uint32_t count);
 void user_object_released(uint64_t handle, uint32_t count);
 

@@ -14,6 +14,8 @@ CUresult capture_allocation(CUstream_st& stream, int device, size_t size_bytes, 
 CUresult capture_free(CUstream_st& stream, CUdeviceptr address);
 void capture_work(CUstream_st& stream, CUgraphNodeType type, std::function<CUresult()> work);
 
+// A finished graph, or the one of a running capture.
+bool known_graph(CUgraph graph);
 CUgraphNode add_node(CUgraph_st& graph, CUgraphNodeType type, std::function<CUresult()> work);
 CUresult add_allocation_node(CUgraph_st& graph, int device, size_t size_bytes, CUgraphNode& node);
 CUresult add_free_node(CUgraph_st& graph, CUdeviceptr address, CUgraphNode& node);

@@ -1,11 +1,11 @@
 // What do CUDA arrays and mipmapped arrays take and hold?
+#include "array.h"
+
 #include "capture.h"
 #include "memory.h"
 
 namespace sim {
 namespace {
-
-constexpr size_t kArrayAlignment = 64 << 10;  // real arrays take whole 64 KiB tiles
 
 size_t component_bytes(CUarray_format format) {
   switch (format) {
@@ -21,19 +21,11 @@ size_t component_bytes(CUarray_format format) {
   }
 }
 
-bool valid(const CUDA_ARRAY3D_DESCRIPTOR& d) {
-  bool channels = d.NumChannels == 1 || d.NumChannels == 2 || d.NumChannels == 4;
-  return channels && component_bytes(d.Format) != 0 && d.Width != 0;
-}
+size_t row_bytes(const CUDA_ARRAY3D_DESCRIPTOR& d) { return d.Width * element_bytes(d); }
 
-size_t row_bytes(const CUDA_ARRAY3D_DESCRIPTOR& d) { return d.Width * component_bytes(d.Format) * d.NumChannels; }
+size_t storage_bytes(const CUDA_ARRAY3D_DESCRIPTOR& d) { return round_up(packed_bytes(d), kTileBytes); }
 
-size_t storage_bytes(const CUDA_ARRAY3D_DESCRIPTOR& d) {
-  return round_up(row_bytes(d) * std::max<size_t>(d.Height, 1) * std::max<size_t>(d.Depth, 1), kArrayAlignment);
-}
-
-// Memory is mapped to such an array later; only of such arrays can the requirements be asked.
-bool deferred(const CUDA_ARRAY3D_DESCRIPTOR& d) { return (d.Flags & CUDA_ARRAY3D_DEFERRED_MAPPING) != 0; }
+bool mapped_later(const CUDA_ARRAY3D_DESCRIPTOR& d) { return is_deferred(d) || is_sparse(d); }
 
 std::unique_ptr<CUarray_st> describe(CUcontext context, const CUDA_ARRAY3D_DESCRIPTOR& descriptor) {
   auto array = std::make_unique<CUarray_st>();
@@ -49,7 +41,7 @@ CUresult create(const char* name, CUarray* out, const CUDA_ARRAY3D_DESCRIPTOR& d
     if (out == nullptr || !valid(descriptor)) return CUDA_ERROR_INVALID_VALUE;
     if (CUresult error = forbid_during_capture()) return error;
     auto array = describe(&context, descriptor);
-    if (!deferred(descriptor)) {
+    if (!mapped_later(descriptor)) {
       std::optional<Address> address = take_device_memory(context.device, array->size_bytes);
       if (!address) return CUDA_ERROR_OUT_OF_MEMORY;
       array->address = *address;
@@ -59,21 +51,12 @@ CUresult create(const char* name, CUarray* out, const CUDA_ARRAY3D_DESCRIPTOR& d
   });
 }
 
-bool is_level(CUarray array) {
-  bool found = false;
-  machine().mipmapped_arrays.for_each([&](const CUmipmappedArray_st& mipmapped) {
-    for (const auto& level : mipmapped.levels) found |= level.get() == array;
-  });
-  return found;
-}
-
 bool known(CUarray array) { return machine().arrays.contains(array) || is_level(array); }
 
 CUDA_ARRAY3D_DESCRIPTOR level_descriptor(CUDA_ARRAY3D_DESCRIPTOR d, unsigned level) {
-  bool layered = (d.Flags & (CUDA_ARRAY3D_LAYERED | CUDA_ARRAY3D_CUBEMAP)) != 0;
   d.Width = std::max<size_t>(d.Width >> level, 1);
   if (d.Height != 0) d.Height = std::max<size_t>(d.Height >> level, 1);
-  if (d.Depth != 0 && !layered) d.Depth = std::max<size_t>(d.Depth >> level, 1);
+  if (d.Depth != 0 && !is_layered(d)) d.Depth = std::max<size_t>(d.Depth >> level, 1);
   return d;
 }
 
@@ -91,6 +74,37 @@ CUresult place_levels(CUmipmappedArray_st& mipmapped, bool later) {
 }
 
 }  // namespace
+
+bool valid(const CUDA_ARRAY3D_DESCRIPTOR& d) {
+  bool channels = d.NumChannels == 1 || d.NumChannels == 2 || d.NumChannels == 4;
+  return channels && component_bytes(d.Format) != 0 && d.Width != 0;
+}
+
+size_t element_bytes(const CUDA_ARRAY3D_DESCRIPTOR& d) { return component_bytes(d.Format) * d.NumChannels; }
+
+size_t packed_bytes(const CUDA_ARRAY3D_DESCRIPTOR& d) {
+  return row_bytes(d) * std::max<size_t>(d.Height, 1) * std::max<size_t>(d.Depth, 1);
+}
+
+std::unique_ptr<CUmipmappedArray_st> describe_levels(CUcontext context, const CUDA_ARRAY3D_DESCRIPTOR& d, unsigned level_count) {
+  if (!valid(d) || level_count == 0 || level_count > 32) return nullptr;
+  auto mipmapped = std::make_unique<CUmipmappedArray_st>();
+  mipmapped->context = context;
+  for (unsigned level = 0; level < level_count; level++) {
+    mipmapped->levels.push_back(describe(context, level_descriptor(d, level)));
+    mipmapped->size_bytes += mipmapped->levels.back()->size_bytes;
+  }
+  return mipmapped;
+}
+
+bool is_level(CUarray array) {
+  bool found = false;
+  machine().mipmapped_arrays.for_each([&](const CUmipmappedArray_st& mipmapped) {
+    for (const auto& level : mipmapped.levels) found |= level.get() == array;
+  });
+  return found;
+}
+
 }  // namespace sim
 
 using namespace sim;
@@ -137,27 +151,22 @@ CUresult cuArray3DGetDescriptor_v2(CUDA_ARRAY3D_DESCRIPTOR* out, CUarray array) 
 CUresult cuArrayGetMemoryRequirements(CUDA_ARRAY_MEMORY_REQUIREMENTS* out, CUarray array, CUdevice device) {
   return driver_call(__func__, [&] {
     if (!known(array)) return CUDA_ERROR_INVALID_HANDLE;
-    if (out == nullptr || !deferred(array->descriptor)) return CUDA_ERROR_INVALID_VALUE;
+    if (out == nullptr || !is_deferred(array->descriptor)) return CUDA_ERROR_INVALID_VALUE;
     if (!valid_device(device)) return CUDA_ERROR_INVALID_DEVICE;
     *out = {};
     out->size = array->size_bytes;
-    out->alignment = kArrayAlignment;
+    out->alignment = kTileBytes;
     return CUDA_SUCCESS;
   });
 }
 
 CUresult cuMipmappedArrayCreate(CUmipmappedArray* out, const CUDA_ARRAY3D_DESCRIPTOR* d, unsigned int level_count) {
   return context_call(__func__, [&](CUctx_st& context) {
-    if (out == nullptr || d == nullptr || !valid(*d) || level_count == 0 || level_count > 32)
-      return CUDA_ERROR_INVALID_VALUE;
+    if (out == nullptr || d == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    auto mipmapped = describe_levels(&context, *d, level_count);
+    if (mipmapped == nullptr) return CUDA_ERROR_INVALID_VALUE;
     if (CUresult error = forbid_during_capture()) return error;
-    auto mipmapped = std::make_unique<CUmipmappedArray_st>();
-    mipmapped->context = &context;
-    for (unsigned level = 0; level < level_count; level++) {
-      mipmapped->levels.push_back(describe(&context, level_descriptor(*d, level)));
-      mipmapped->size_bytes += mipmapped->levels.back()->size_bytes;
-    }
-    if (CUresult error = place_levels(*mipmapped, deferred(*d))) return error;
+    if (CUresult error = place_levels(*mipmapped, mapped_later(*d))) return error;
     *out = machine().mipmapped_arrays.add(std::move(mipmapped));
     return CUDA_SUCCESS;
   });
@@ -186,11 +195,11 @@ CUresult cuMipmappedArrayGetMemoryRequirements(CUDA_ARRAY_MEMORY_REQUIREMENTS* o
                                                CUdevice device) {
   return driver_call(__func__, [&] {
     if (!machine().mipmapped_arrays.contains(mipmapped)) return CUDA_ERROR_INVALID_HANDLE;
-    if (out == nullptr || !deferred(mipmapped->levels[0]->descriptor)) return CUDA_ERROR_INVALID_VALUE;
+    if (out == nullptr || !is_deferred(mipmapped->levels[0]->descriptor)) return CUDA_ERROR_INVALID_VALUE;
     if (!valid_device(device)) return CUDA_ERROR_INVALID_DEVICE;
     *out = {};
     out->size = mipmapped->size_bytes;
-    out->alignment = kArrayAlignment;
+    out->alignment = kTileBytes;
     return CUDA_SUCCESS;
   });
 }

@@ -1,4 +1,6 @@
 // Which context does a thread work in, and what dies with one? cuCtx* and cuDevicePrimaryCtx*.
+#include "context.h"
+
 #include "capture.h"
 #include "memory.h"
 #include "pool.h"
@@ -7,24 +9,6 @@ namespace sim {
 namespace {
 
 constexpr unsigned kApiVersion = 3020;  // what cuCtxGetApiVersion has answered since CUDA 3.2
-
-CUcontext make_context(CUdevice device, unsigned flags) {
-  auto context = std::make_unique<CUctx_st>();
-  context->device = device;
-  context->flags = flags;
-  context->api_version = kApiVersion;
-  CUcontext handle = machine().contexts.add(std::move(context));
-  handle->default_stream = make_stream(handle, 0, 0);
-  handle->default_stream->legacy_default = true;
-  return handle;
-}
-
-void end_context(CUcontext context) {
-  if (!context->live) return;
-  release_everything_of(context);
-  context->thread_streams.clear();
-  context->live = false;
-}
 
 bool push(CUcontext context) {
   ContextStack& stack = context_stack;
@@ -48,7 +32,7 @@ CUresult destroy(const char* name, CUcontext context) {
   return driver_call(name, [&] {
     if (!machine().contexts.contains(context)) return CUDA_ERROR_INVALID_CONTEXT;
     if (!context->live) return CUDA_ERROR_CONTEXT_IS_DESTROYED;
-    if (device_of(*context).primary == context) return CUDA_ERROR_INVALID_CONTEXT;
+    if (device_of(*context).primary == context || context->primary != nullptr) return CUDA_ERROR_INVALID_CONTEXT;
     end_context(context);
     if (context_stack.top() == context) context_stack.depth--;
     return CUDA_SUCCESS;
@@ -83,7 +67,7 @@ CUresult primary_call(const char* name, CUdevice device, Body&& body) {
 CUresult release_primary(const char* name, CUdevice device) {
   return primary_call(name, device, [](Device& d) {
     if (d.primary_retains == 0) return CUDA_ERROR_INVALID_CONTEXT;
-    if (--d.primary_retains == 0) end_context(d.primary);
+    sim::release_primary(d);
     return CUDA_SUCCESS;
   });
 }
@@ -111,10 +95,45 @@ CUresult synchronize(CUctx_st& context) {
 }
 
 }  // namespace
+
+CUcontext make_context(CUdevice device, unsigned flags) {
+  auto context = std::make_unique<CUctx_st>();
+  context->device = device;
+  context->flags = flags;
+  context->api_version = kApiVersion;
+  CUcontext handle = machine().contexts.add(std::move(context));
+  handle->default_stream = make_stream(handle, 0, 0);
+  handle->default_stream->legacy_default = true;
+  return handle;
+}
+
+void end_context(CUcontext context) {
+  if (!context->live) return;
+  release_everything_of(context);
+  context->thread_streams.clear();
+  context->live = false;
+  machine().contexts.for_each([&](CUctx_st& other) {
+    if (other.primary == context) end_context(&other);
+  });
+}
+
+CUcontext retain_primary(CUdevice device) {
+  Device& d = machine().devices[device];
+  if (d.primary == nullptr) d.primary = make_context(device, d.primary_flags);
+  d.primary->live = true;
+  d.primary_retains++;
+  return d.primary;
+}
+
+void release_primary(Device& device) {
+  if (--device.primary_retains == 0) end_context(device.primary);
+}
+
 }  // namespace sim
 
 using namespace sim;
 
+CUresult cuCtxCreate(CUcontext* context, unsigned int flags, CUdevice device) { return create(__func__, context, flags, device); }
 CUresult cuCtxCreate_v2(CUcontext* context, unsigned int flags, CUdevice device) {
   return create(__func__, context, flags, device);
 }
@@ -214,12 +233,9 @@ CUresult cuCtxGetStreamPriorityRange(int* least, int* greatest) {
 }
 
 CUresult cuDevicePrimaryCtxRetain(CUcontext* context, CUdevice device) {
-  return primary_call(__func__, device, [&](Device& d) {
+  return primary_call(__func__, device, [&](Device&) {
     if (context == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    if (d.primary == nullptr) d.primary = make_context(device, d.primary_flags);
-    d.primary->live = true;
-    d.primary_retains++;
-    *context = d.primary;
+    *context = retain_primary(device);
     return CUDA_SUCCESS;
   });
 }

@@ -61,10 +61,7 @@ CUresult launch(CUgraphExec exec) {
 CUresult instantiate(const char* name, CUgraphExec* out, CUgraph graph, unsigned long long flags) {
   return context_call(name, [&](CUctx_st&) {
     if (out == nullptr || !machine().graphs.contains(graph)) return CUDA_ERROR_INVALID_VALUE;
-    auto exec = std::make_unique<CUgraphExec_st>();
-    exec->nodes = graph->nodes;
-    exec->memory = graph->memory;
-    exec->flags = flags;
+    std::unique_ptr<CUgraphExec_st> exec(new CUgraphExec_st{graph->nodes, graph->memory, graph->user_objects, flags});
     *out = machine().graph_execs.add(std::move(exec));
     return CUDA_SUCCESS;
   });
@@ -73,9 +70,7 @@ CUresult instantiate(const char* name, CUgraphExec* out, CUgraph graph, unsigned
 template <class Body>
 CUresult on_graph(const char* name, CUgraph graph, Body&& body) {
   return driver_call(name, [&] {
-    bool captured = false;
-    for (const auto& capture : machine().captures) captured |= capture->graph == graph;
-    if (!captured && !machine().graphs.contains(graph)) return CUDA_ERROR_INVALID_VALUE;
+    if (!known_graph(graph)) return CUDA_ERROR_INVALID_VALUE;
     return static_cast<CUresult>(body(*graph));
   });
 }
@@ -91,6 +86,12 @@ const size_t* graph_attribute(const Device& device, CUgraphMem_attribute attribu
 }
 
 }  // namespace
+
+bool known_graph(CUgraph graph) {
+  bool captured = false;
+  for (const auto& capture : machine().captures) captured |= capture->graph == graph;
+  return captured || machine().graphs.contains(graph);
+}
 
 CUgraphNode add_node(CUgraph_st& graph, CUgraphNodeType type, std::function<CUresult()> work) {
   auto node = std::make_shared<CUgraphNode_st>();

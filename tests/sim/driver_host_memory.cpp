@@ -13,7 +13,7 @@ CUresult allocate_pinned(const char* name, void** out, size_t size_bytes, unsign
   return context_call(name, [&](CUctx_st& context) {
     if (out == nullptr || size_bytes == 0 || (flags & ~kHostAllocFlags) != 0) return CUDA_ERROR_INVALID_VALUE;
     if (CUresult error = forbid_during_capture()) return error;
-    std::optional<Address> address = machine().host_arena.take(round_up(size_bytes, kPageBytes));
+    std::optional<Address> address = take_host_memory(size_bytes);
     if (!address) return CUDA_ERROR_OUT_OF_MEMORY;
     add_block(*address, {size_bytes, BlockKind::kHost, context.device, &context, nullptr, flags, 0});
     *out = reinterpret_cast<void*>(*address);

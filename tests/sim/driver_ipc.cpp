@@ -1,7 +1,6 @@
 // What does sharing of device memory between processes do? A handle names the memory's process, address and size.
 //
 // What is opened is a copy of the exporter's bytes at that moment: enough to count mappings, not to exchange data.
-#include <sys/uio.h>
 #include <unistd.h>
 
 #include <cstring>
@@ -31,12 +30,6 @@ std::map<Shared, Opened>& opened() {
   return instance;
 }
 
-bool copy_from(const Shared& shared, Address to) {
-  iovec local = {reinterpret_cast<void*>(to), shared.size_bytes};
-  iovec remote = {reinterpret_cast<void*>(shared.address), shared.size_bytes};
-  return process_vm_readv(shared.process, &local, 1, &remote, 1, 0) == static_cast<ssize_t>(shared.size_bytes);
-}
-
 }  // namespace
 }  // namespace sim
 
@@ -61,10 +54,10 @@ CUresult cuIpcOpenMemHandle_v2(CUdeviceptr* out, CUipcMemHandle handle, unsigned
     if (shared.process == getpid()) return CUDA_ERROR_INVALID_CONTEXT;
     auto known = opened().find(shared);
     if (known == opened().end()) {
-      std::optional<Address> address = machine().host_arena.take(round_up(shared.size_bytes, kPageBytes));
+      std::optional<Address> address = take_host_memory(shared.size_bytes);
       if (!address) return CUDA_ERROR_OUT_OF_MEMORY;
-      if (!copy_from(shared, *address)) {
-        machine().host_arena.give(*address, round_up(shared.size_bytes, kPageBytes));
+      if (!copy_from_process(shared.process, shared.address, *address, shared.size_bytes)) {
+        give_host_memory(*address, shared.size_bytes);
         return CUDA_ERROR_INVALID_HANDLE;
       }
       add_block(*address, {shared.size_bytes, BlockKind::kMapped, context.device, nullptr, nullptr, 0, 0});
@@ -82,7 +75,7 @@ CUresult cuIpcCloseMemHandle(CUdeviceptr address) {
       if (open.address != address) continue;
       if (--open.count > 0) return CUDA_SUCCESS;
       machine().blocks.erase(address);
-      machine().host_arena.give(address, round_up(shared.size_bytes, kPageBytes));
+      give_host_memory(address, shared.size_bytes);
       opened().erase(shared);
       return CUDA_SUCCESS;
     }

@@ -20,7 +20,10 @@ CUresult allocate_linear(CUctx_st& context, CUdeviceptr* out, size_t size_bytes)
   return CUDA_SUCCESS;
 }
 
-bool on_host(const Block& block) { return block.kind == BlockKind::kHost || block.kind == BlockKind::kRegistered; }
+bool on_host(const Block& block) {
+  if (block.kind == BlockKind::kPool) return block.pool->on_host();
+  return block.kind == BlockKind::kHost || block.kind == BlockKind::kRegistered;
+}
 
 template <class T>
 void store(void* out, T value) {
@@ -45,7 +48,7 @@ CUresult write_attribute(void* out, CUpointer_attribute attribute, Address point
     case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR: store(out, start); break;
     case CU_POINTER_ATTRIBUTE_RANGE_SIZE: store(out, block.size_bytes); break;
     case CU_POINTER_ATTRIBUTE_MAPPED: store(out, true); break;
-    case CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES: store(out, 0ull); break;
+    case CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES: store(out, block.pool != nullptr ? Address{block.pool->handle_types} : 0); break;
     case CU_POINTER_ATTRIBUTE_ACCESS_FLAGS: store(out, CU_POINTER_ATTRIBUTE_ACCESS_FLAG_READWRITE); break;
     case CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE: store(out, block.pool); break;
     default: return CUDA_ERROR_INVALID_VALUE;
@@ -103,7 +106,7 @@ CUresult cuMemAllocManaged(CUdeviceptr* out, size_t size_bytes, unsigned int fla
     if (out == nullptr || size_bytes == 0) return CUDA_ERROR_INVALID_VALUE;
     if (flags != CU_MEM_ATTACH_GLOBAL && flags != CU_MEM_ATTACH_HOST) return CUDA_ERROR_INVALID_VALUE;
     if (CUresult error = forbid_during_capture()) return error;
-    std::optional<Address> address = machine().host_arena.take(round_up(size_bytes, kPageBytes));
+    std::optional<Address> address = take_host_memory(size_bytes);
     if (!address) return CUDA_ERROR_OUT_OF_MEMORY;
     add_block(*address, {size_bytes, BlockKind::kManaged, context.device, &context, nullptr, flags, 0});
     *out = *address;
@@ -116,7 +119,7 @@ CUresult cuMemFree_v2(CUdeviceptr address) {
     if (address == 0) return CUDA_SUCCESS;
     if (CUresult error = forbid_during_capture()) return error;
     auto block = machine().blocks.find(address);
-    if (block == machine().blocks.end() || on_host(block->second) || block->second.kind == BlockKind::kMapped) return CUDA_ERROR_INVALID_VALUE;
+    if (block == machine().blocks.end() || !freeable(block->second)) return CUDA_ERROR_INVALID_VALUE;
     release_block(block);
     return CUDA_SUCCESS;
   });

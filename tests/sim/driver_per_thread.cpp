@@ -19,6 +19,8 @@ PER_THREAD(cuMemAllocFromPoolAsync_ptsz, cuMemAllocFromPoolAsync, (CUdeviceptr *
            pool, own(s))
 PER_THREAD(cuMemFreeAsync_ptsz, cuMemFreeAsync, (CUdeviceptr p, CUstream s), p, own(s))
 
+PER_THREAD(cuMemMapArrayAsync_ptsz, cuMemMapArrayAsync, (CUarrayMapInfo * list, unsigned n, CUstream s), list, n, own(s))
+
 PER_THREAD(cuMemcpy_ptds, cuMemcpy, (CUdeviceptr d, CUdeviceptr s, size_t n), d, s, n)
 PER_THREAD(cuMemcpyHtoD_v2_ptds, cuMemcpyHtoD_v2, (CUdeviceptr d, const void* s, size_t n), d, s, n)
 PER_THREAD(cuMemcpyDtoH_v2_ptds, cuMemcpyDtoH_v2, (void* d, CUdeviceptr s, size_t n), d, s, n)

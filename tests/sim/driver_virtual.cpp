@@ -1,26 +1,20 @@
 // What does virtual memory management do: address ranges, physical memory, and mappings of one into the other?
 //
-// Physical memory is a memory file, so that it can be mapped several times and shared with other processes. It lives until no handle
-// and no mapping refers to it.
+// Physical memory is a memory file, so that it can be mapped several times and shared with other processes.
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "memory.h"
+#include "virtual.h"
 
 namespace sim {
 namespace {
 
-constexpr size_t kGranularity = size_t{2} << 20;
-
-struct Physical {
-  CUmemAllocationProp properties{};
-  size_t size_bytes = 0;
-  int file = -1;
-  bool imported = false;  // the exporter's memory: not counted here
-  int references = 1;     // handles
-  int mappings = 0;
+struct Handle {
+  std::shared_ptr<Physical> physical;
+  int references = 1;
 };
 
 struct Mapping {
@@ -31,7 +25,7 @@ struct Mapping {
 struct VirtualMemory {
   std::map<Address, size_t> ranges;
   std::map<Address, Mapping> mappings;
-  std::map<CUmemGenericAllocationHandle, std::shared_ptr<Physical>> handles;
+  std::map<CUmemGenericAllocationHandle, Handle> handles;
   CUmemGenericAllocationHandle next_handle = 0x1000;
 };
 
@@ -40,30 +34,9 @@ VirtualMemory& virtual_memory() {
   return instance;
 }
 
-bool on_device(const CUmemAllocationProp& properties) { return properties.location.type == CU_MEM_LOCATION_TYPE_DEVICE; }
-
 bool valid(const CUmemAllocationProp* properties) {
   return properties != nullptr && properties->type == CU_MEM_ALLOCATION_TYPE_PINNED &&
          (!on_device(*properties) || valid_device(properties->location.id));
-}
-
-bool is_multiple(Address value) { return value % kGranularity == 0; }
-
-void forget_if_unused(const Physical& physical) {
-  if (physical.references != 0 || physical.mappings != 0) return;
-  if (!physical.imported && on_device(physical.properties)) return_bytes(physical.properties.location.id, physical.size_bytes);
-  close(physical.file);
-}
-
-std::shared_ptr<Physical> find(CUmemGenericAllocationHandle handle) {
-  auto at = virtual_memory().handles.find(handle);
-  return at == virtual_memory().handles.end() ? nullptr : at->second;
-}
-
-CUmemGenericAllocationHandle add_handle(std::shared_ptr<Physical> physical) {
-  VirtualMemory& v = virtual_memory();
-  v.handles.emplace(v.next_handle, std::move(physical));
-  return v.next_handle++;
 }
 
 bool is_reserved(Address address, size_t size_bytes) {
@@ -72,6 +45,15 @@ bool is_reserved(Address address, size_t size_bytes) {
   if (after == ranges.begin()) return false;
   auto range = std::prev(after);
   return address + size_bytes <= range->first + range->second;
+}
+
+// The mapping that `address` points into, end() if there is none.
+std::map<Address, Mapping>::iterator find_mapping(Address address) {
+  auto& mappings = virtual_memory().mappings;
+  auto after = mappings.upper_bound(address);
+  if (after == mappings.begin()) return mappings.end();
+  auto mapping = std::prev(after);
+  return address < mapping->first + mapping->second.size_bytes ? mapping : mappings.end();
 }
 
 // The mappings that fill the range without a gap, empty if there are none such.
@@ -92,7 +74,44 @@ bool reserve_addresses(Address address, size_t size_bytes) {
   return mmap(at, size_bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0) == at;
 }
 
+// A multicast object can be mapped once all its devices are there.
+bool incomplete(const Physical& physical) {
+  return physical.multicast != nullptr && physical.multicast->devices.size() < physical.multicast->device_count;
+}
+
 }  // namespace
+
+Physical::~Physical() {
+  if (counted_bytes != 0) return_bytes(properties.location.id, counted_bytes);
+  if (file >= 0) close(file);
+}
+
+std::shared_ptr<Physical> make_physical(const CUmemAllocationProp& properties, size_t size_bytes) {
+  auto physical = std::make_shared<Physical>();
+  physical->properties = properties;
+  physical->size_bytes = size_bytes;
+  physical->file = memfd_create("simulated device memory", MFD_CLOEXEC);
+  if (physical->file < 0 || ftruncate(physical->file, static_cast<off_t>(size_bytes)) != 0) return nullptr;
+  return physical;
+}
+
+CUmemGenericAllocationHandle add_handle(std::shared_ptr<Physical> physical) {
+  VirtualMemory& v = virtual_memory();
+  v.handles.emplace(v.next_handle, Handle{std::move(physical)});
+  return v.next_handle++;
+}
+
+std::shared_ptr<Physical> find_physical(CUmemGenericAllocationHandle handle) {
+  auto at = virtual_memory().handles.find(handle);
+  return at == virtual_memory().handles.end() ? nullptr : at->second.physical;
+}
+
+std::shared_ptr<Physical> find_mapped(Address address, size_t size_bytes) {
+  auto mapping = find_mapping(address);
+  if (mapping == virtual_memory().mappings.end()) return nullptr;
+  return size_bytes <= mapping->first + mapping->second.size_bytes - address ? mapping->second.physical : nullptr;
+}
+
 }  // namespace sim
 
 using namespace sim;
@@ -136,12 +155,12 @@ CUresult cuMemAddressFree(CUdeviceptr address, size_t size_bytes) {
 CUresult cuMemCreate(CUmemGenericAllocationHandle* out, size_t size_bytes, const CUmemAllocationProp* properties, unsigned long long flags) {
   return driver_call(__func__, [&] {
     if (out == nullptr || flags != 0 || size_bytes == 0 || !is_multiple(size_bytes) || !valid(properties)) return CUDA_ERROR_INVALID_VALUE;
-    if (on_device(*properties) && !reserve_bytes(properties->location.id, size_bytes)) return CUDA_ERROR_OUT_OF_MEMORY;
-    auto physical = std::make_shared<Physical>();
-    physical->properties = *properties;
-    physical->size_bytes = size_bytes;
-    physical->file = memfd_create("simulated device memory", MFD_CLOEXEC);
-    if (physical->file < 0 || ftruncate(physical->file, static_cast<off_t>(size_bytes)) != 0) return CUDA_ERROR_OPERATING_SYSTEM;
+    std::shared_ptr<Physical> physical = make_physical(*properties, size_bytes);
+    if (physical == nullptr) return CUDA_ERROR_OPERATING_SYSTEM;
+    if (on_device(*properties)) {
+      if (!reserve_bytes(properties->location.id, size_bytes)) return CUDA_ERROR_OUT_OF_MEMORY;
+      physical->counted_bytes = size_bytes;
+    }
     *out = add_handle(std::move(physical));
     return CUDA_SUCCESS;
   });
@@ -149,10 +168,10 @@ CUresult cuMemCreate(CUmemGenericAllocationHandle* out, size_t size_bytes, const
 
 CUresult cuMemRelease(CUmemGenericAllocationHandle handle) {
   return driver_call(__func__, [&] {
-    const std::shared_ptr<Physical> physical = find(handle);
-    if (physical == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    if (--physical->references == 0) virtual_memory().handles.erase(handle);
-    forget_if_unused(*physical);
+    auto& handles = virtual_memory().handles;
+    auto known = handles.find(handle);
+    if (known == handles.end()) return CUDA_ERROR_INVALID_VALUE;
+    if (--known->second.references == 0) handles.erase(known);
     return CUDA_SUCCESS;
   });
 }
@@ -160,27 +179,25 @@ CUresult cuMemRelease(CUmemGenericAllocationHandle handle) {
 // Answers the handle it was made with, if that is still one, and counts.
 CUresult cuMemRetainAllocationHandle(CUmemGenericAllocationHandle* out, void* address) {
   return driver_call(__func__, [&] {
-    VirtualMemory& v = virtual_memory();
-    auto after = v.mappings.upper_bound(reinterpret_cast<Address>(address));
-    if (out == nullptr || after == v.mappings.begin()) return CUDA_ERROR_INVALID_VALUE;
-    const auto& [begin, mapping] = *std::prev(after);
-    if (reinterpret_cast<Address>(address) >= begin + mapping.size_bytes) return CUDA_ERROR_INVALID_VALUE;
-    auto known = std::find_if(v.handles.begin(), v.handles.end(), [&](const auto& entry) { return entry.second == mapping.physical; });
-    ++mapping.physical->references;
-    *out = known != v.handles.end() ? known->first : add_handle(mapping.physical);
+    auto& handles = virtual_memory().handles;
+    const std::shared_ptr<Physical> physical = find_mapped(reinterpret_cast<Address>(address), 1);
+    if (out == nullptr || physical == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    auto known = std::find_if(handles.begin(), handles.end(), [&](const auto& entry) { return entry.second.physical == physical; });
+    if (known != handles.end()) ++known->second.references;
+    *out = known != handles.end() ? known->first : add_handle(physical);
     return CUDA_SUCCESS;
   });
 }
 
 CUresult cuMemMap(CUdeviceptr address, size_t size_bytes, size_t offset, CUmemGenericAllocationHandle handle, unsigned long long flags) {
   return driver_call(__func__, [&] {
-    const std::shared_ptr<Physical> physical = find(handle);
+    const std::shared_ptr<Physical> physical = find_physical(handle);
     if (physical == nullptr || flags != 0 || offset != 0 || size_bytes == 0) return CUDA_ERROR_INVALID_VALUE;
     if (!is_multiple(size_bytes) || !is_multiple(address) || size_bytes > physical->size_bytes) return CUDA_ERROR_INVALID_VALUE;
     if (!is_reserved(address, size_bytes) || find_block(address) != machine().blocks.end()) return CUDA_ERROR_INVALID_VALUE;
+    if (incomplete(*physical)) return CUDA_ERROR_ILLEGAL_STATE;  // the real one waits
     void* at = reinterpret_cast<void*>(address);
     if (mmap(at, size_bytes, PROT_NONE, MAP_SHARED | MAP_FIXED, physical->file, 0) != at) return CUDA_ERROR_OPERATING_SYSTEM;
-    ++physical->mappings;
     virtual_memory().mappings.emplace(address, Mapping{size_bytes, physical});
     add_block(address, {size_bytes, BlockKind::kMapped, on_device(physical->properties) ? physical->properties.location.id : 0, nullptr, nullptr, 0, 0});
     return CUDA_SUCCESS;
@@ -195,8 +212,6 @@ CUresult cuMemUnmap(CUdeviceptr address, size_t size_bytes) {
       auto mapping = virtual_memory().mappings.find(at);
       reserve_addresses(at, mapping->second.size_bytes);
       machine().blocks.erase(at);
-      --mapping->second.physical->mappings;
-      forget_if_unused(*mapping->second.physical);
       virtual_memory().mappings.erase(mapping);
     }
     return CUDA_SUCCESS;
@@ -218,7 +233,7 @@ CUresult cuMemSetAccess(CUdeviceptr address, size_t size_bytes, const CUmemAcces
 
 CUresult cuMemExportToShareableHandle(void* out, CUmemGenericAllocationHandle handle, CUmemAllocationHandleType type, unsigned long long flags) {
   return driver_call(__func__, [&] {
-    const std::shared_ptr<Physical> physical = find(handle);
+    const std::shared_ptr<Physical> physical = find_physical(handle);
     if (out == nullptr || physical == nullptr || flags != 0) return CUDA_ERROR_INVALID_VALUE;
     if (type != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) return CUDA_ERROR_NOT_SUPPORTED;
     if (!(physical->properties.requestedHandleTypes & type)) return CUDA_ERROR_INVALID_VALUE;
@@ -238,7 +253,6 @@ CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle* out, void*
     physical->size_bytes = static_cast<size_t>(status.st_size);
     physical->properties.type = CU_MEM_ALLOCATION_TYPE_PINNED;
     physical->properties.location = {CU_MEM_LOCATION_TYPE_DEVICE, {0}};
-    physical->imported = true;
     *out = add_handle(std::move(physical));
     return CUDA_SUCCESS;
   });
@@ -246,7 +260,7 @@ CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle* out, void*
 
 CUresult cuMemGetAllocationPropertiesFromHandle(CUmemAllocationProp* properties, CUmemGenericAllocationHandle handle) {
   return driver_call(__func__, [&] {
-    const std::shared_ptr<Physical> physical = find(handle);
+    const std::shared_ptr<Physical> physical = find_physical(handle);
     if (properties == nullptr || physical == nullptr) return CUDA_ERROR_INVALID_VALUE;
     *properties = physical->properties;
     return CUDA_SUCCESS;

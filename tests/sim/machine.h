@@ -13,6 +13,7 @@
 #include <mutex>
 #include <thread>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "cuda_driver_api.h"
@@ -26,11 +27,13 @@ namespace sim {
 constexpr int kDriverVersion = 13000;
 constexpr size_t kAlignment = 512;               // what cudaMalloc's addresses and our accounting are multiples of
 constexpr size_t kPageBytes = 4096;              // of pinned host memory
+constexpr size_t kHostArenaBytes = size_t{64} << 30;  // address space of all pinned, managed and pooled host memory
+constexpr int kMultiprocessors = 16;             // of each device
 constexpr size_t kPoolChunkBytes = size_t{32} << 20;  // by which pools grow, as seen on real ones
 
 constexpr size_t round_up(size_t value, size_t multiple) { return (value + multiple - 1) / multiple * multiple; }
 
-enum class BlockKind { kLinear, kManaged, kHost, kRegistered, kPool, kGraph, kMapped };
+enum class BlockKind { kLinear, kManaged, kHost, kRegistered, kPool, kGraph, kMapped, kImported };
 
 // An allocation the program can point into.
 struct Block {
@@ -38,7 +41,7 @@ struct Block {
   BlockKind kind;
   int device;
   CUcontext owner;        // frees it when destroyed; null for pool, graph and mapped memory, which outlives contexts
-  CUmemoryPool pool;      // kPool only
+  CUmemoryPool pool;      // kPool, and kImported if it came through one
   unsigned flags;         // of cuMemHostAlloc, cuMemHostRegister, cuMemAllocManaged
   unsigned long long id;  // CU_POINTER_ATTRIBUTE_BUFFER_ID, never reused
 };
@@ -86,22 +89,29 @@ struct Machine {
   std::atomic<bool> initialised{false};
   std::atomic<bool> forked{false};  // this process is a child of the one that called cuInit: nothing works any more
   std::vector<Device> devices;
-  RangeAllocator host_arena;  // pinned and managed memory
+  RangeAllocator host_arena;  // pinned, managed and pooled host memory
   std::map<Address, Block> blocks;
   unsigned long long next_block_id = 1;
+  unsigned long long next_pool_id = 1;
   unsigned long long next_stream_id = 1;
   unsigned long long next_capture_id = 1;
 
   std::vector<std::shared_ptr<CaptureSequence>> captures;  // running now
 
   Registry<CUctx_st> contexts;  // destroyed ones stay, marked dead
+  Registry<CUgreenCtx_st> green_contexts;  // the same
+  Registry<CUdevResourceDesc_st> resource_descriptors;  // for good: there is no call to destroy one
   Registry<CUmemPoolHandle_st> pools;
   Registry<CUstream_st> streams;
   Registry<CUevent_st> events;
   Registry<CUarray_st> arrays;
   Registry<CUmipmappedArray_st> mipmapped_arrays;
+  Registry<CUextMemory_st> external_memories;
+  Registry<CUgraphicsResource_st> graphics_resources;
   Registry<CUmod_st> modules;
   Registry<CUlib_st> libraries;
+  Registry<CUuserObject_st> user_objects;
+  std::vector<std::function<void()>> farewells;  // the program's callbacks, to be run once the lock is free
   Registry<CUgraph_st> graphs;
   Registry<CUgraphExec_st> graph_execs;
 };
@@ -115,6 +125,7 @@ struct CUctx_st {
   unsigned flags = 0;
   unsigned api_version = 0;
   bool live = true;
+  CUcontext primary = nullptr;  // of a green context: where what is made in it belongs
   std::unique_ptr<CUstream_st> default_stream;  // of the null handle
   std::map<std::thread::id, std::unique_ptr<CUstream_st>> thread_streams;  // of CU_STREAM_PER_THREAD
 };
@@ -145,15 +156,20 @@ template <class Body>
 CUresult driver_call(const char* name, Body&& body) {
   if (CUresult failure = requested_failure(name)) return failure;
   if (CUresult unusable = driver_usable()) return unusable;
-  std::lock_guard guard(machine().lock);
+  std::unique_lock guard(machine().lock);
   const CUresult result = body();
   if (settings().usage_directory != nullptr) publish_usage();
+  const std::vector<std::function<void()>> farewells = std::exchange(machine().farewells, {});
+  guard.unlock();
+  for (const auto& farewell : farewells) farewell();
   return result;
 }
 
+// The one that calls work in: the primary one for a green context.
 inline CUresult current_context(CUcontext& context) {
   context = context_stack.top();
   if (context == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
+  if (context->live && context->primary != nullptr) context = context->primary;
   return context->live ? CUDA_SUCCESS : CUDA_ERROR_CONTEXT_IS_DESTROYED;
 }
 

@@ -2,6 +2,7 @@
 #include "memory.h"
 
 #include <sys/mman.h>
+#include <sys/uio.h>
 
 #include "handles.h"
 #include "pool.h"
@@ -54,6 +55,36 @@ void give_device_memory(int device, Address address, size_t size_bytes) {
   give_device_addresses(device, address, size_bytes);
 }
 
+std::optional<Address> take_host_memory(size_t size_bytes) {
+  if (size_bytes > kHostArenaBytes) return std::nullopt;  // before rounding can overflow
+  return machine().host_arena.take(round_up(size_bytes, kPageBytes));
+}
+
+void give_host_memory(Address address, size_t size_bytes) {
+  discard(address, size_bytes);
+  machine().host_arena.give(address, round_up(size_bytes, kPageBytes));
+}
+
+std::optional<Address> map_pages(int file, size_t offset, size_t size_bytes) {
+  const size_t into_page = offset % kPageBytes;
+  const int flags = file < 0 ? MAP_PRIVATE | MAP_ANONYMOUS : MAP_SHARED;
+  const auto at = static_cast<off_t>(offset - into_page);
+  void* start = mmap(nullptr, round_up(into_page + size_bytes, kPageBytes), PROT_READ | PROT_WRITE, flags, file, at);
+  if (start == MAP_FAILED) return std::nullopt;
+  return reinterpret_cast<Address>(start) + into_page;
+}
+
+void unmap_pages(Address address, size_t size_bytes) {
+  const size_t into_page = address % kPageBytes;
+  munmap(reinterpret_cast<void*>(address - into_page), round_up(into_page + size_bytes, kPageBytes));
+}
+
+bool copy_from_process(int process, Address from, Address to, size_t size_bytes) {
+  iovec local = {reinterpret_cast<void*>(to), size_bytes};
+  iovec remote = {reinterpret_cast<void*>(from), size_bytes};
+  return process_vm_readv(process, &local, 1, &remote, 1, 0) == static_cast<ssize_t>(size_bytes);
+}
+
 void add_block(Address address, Block block) {
   block.id = machine().next_block_id++;
   machine().blocks.emplace(address, block);
@@ -65,6 +96,15 @@ std::map<Address, Block>::iterator find_block(Address address) {
   if (after == blocks.begin()) return blocks.end();
   auto block = std::prev(after);
   return address < block->first + block->second.size_bytes ? block : blocks.end();
+}
+
+bool freeable(const Block& block) {
+  switch (block.kind) {
+    case BlockKind::kHost:
+    case BlockKind::kRegistered:
+    case BlockKind::kMapped: return false;
+    default: return true;
+  }
 }
 
 bool covered(Address address, size_t size_bytes) {
@@ -81,14 +121,17 @@ void release_block(std::map<Address, Block>::iterator position) {
       break;
     case BlockKind::kManaged:
     case BlockKind::kHost:
-      discard(address, block.size_bytes);
-      machine().host_arena.give(address, round_up(block.size_bytes, kPageBytes));
+      give_host_memory(address, block.size_bytes);
       break;
     case BlockKind::kPool:
       give_pool_memory(*block.pool, address, block.size_bytes);
       break;
     case BlockKind::kGraph:  // the addresses stay the graph's, the memory is kept for its next launch
       machine().devices[block.device].graph_used_bytes -= round_up(block.size_bytes, kAlignment);
+      break;
+    case BlockKind::kImported:
+      if (block.pool != nullptr) block.pool->used_bytes -= round_up(block.size_bytes, kAlignment);
+      unmap_pages(address, block.size_bytes);
       break;
     case BlockKind::kRegistered:  // the program's own memory
     case BlockKind::kMapped:      // goes with its mapping
@@ -114,6 +157,8 @@ void release_everything_of(CUcontext context) {
   });
   m.arrays.remove_if(belongs);
   m.mipmapped_arrays.remove_if(belongs);
+  m.external_memories.remove_if(belongs);
+  m.graphics_resources.remove_if(belongs);
   m.streams.remove_if(belongs);
   m.events.remove_if(belongs);
   m.modules.remove_if(belongs);

@@ -6,6 +6,8 @@ using namespace sim_runtime;
 static_assert(sizeof(cudaMemPoolProps) == sizeof(CUmemPoolProps));
 static_assert(sizeof(cudaMemAccessDesc) == sizeof(CUmemAccessDesc));
 static_assert(sizeof(cudaMemLocation) == sizeof(CUmemLocation));
+static_assert(sizeof(cudaMemPoolPtrExportData) == sizeof(CUmemPoolPtrExportData));
+static_assert(int{cudaMemHandleTypePosixFileDescriptor} == int{CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR});
 static_assert(int{cudaMemPoolAttrUsedMemHigh} == int{CU_MEMPOOL_ATTR_USED_MEM_HIGH});
 
 cudaError_t cudaMemPoolCreate(cudaMemPool_t* pool, const cudaMemPoolProps* properties) {
@@ -37,6 +39,28 @@ cudaError_t cudaMemPoolGetAccess(cudaMemAccessFlags* flags, cudaMemPool_t pool, 
   return with_context([&] {
     return driver.cuMemPoolGetAccess(reinterpret_cast<CUmemAccess_flags*>(flags), pool,
                                      reinterpret_cast<CUmemLocation*>(location));
+  });
+}
+
+cudaError_t cudaMemPoolExportToShareableHandle(void* handle, cudaMemPool_t pool, cudaMemAllocationHandleType type, unsigned int flags) {
+  return with_context(
+      [&] { return driver.cuMemPoolExportToShareableHandle(handle, pool, static_cast<CUmemAllocationHandleType>(type), flags); });
+}
+
+cudaError_t cudaMemPoolImportFromShareableHandle(cudaMemPool_t* pool, void* handle, cudaMemAllocationHandleType type, unsigned int flags) {
+  return with_context(
+      [&] { return driver.cuMemPoolImportFromShareableHandle(pool, handle, static_cast<CUmemAllocationHandleType>(type), flags); });
+}
+
+cudaError_t cudaMemPoolExportPointer(cudaMemPoolPtrExportData* data, void* address) {
+  return with_context([&] {
+    return driver.cuMemPoolExportPointer(reinterpret_cast<CUmemPoolPtrExportData*>(data), reinterpret_cast<CUdeviceptr>(address));
+  });
+}
+
+cudaError_t cudaMemPoolImportPointer(void** address, cudaMemPool_t pool, cudaMemPoolPtrExportData* data) {
+  return with_context([&] {
+    return driver.cuMemPoolImportPointer(reinterpret_cast<CUdeviceptr*>(address), pool, reinterpret_cast<CUmemPoolPtrExportData*>(data));
   });
 }
 

@@ -10,11 +10,12 @@ SIM_CXXFLAGS := -std=c++20 -O1 -g -Wall -Wextra -fPIC -fvisibility=hidden -isyst
 # The runtime needs no C++ library, so that C programs can link the static one.
 SIM_CUDART_FLAGS := -fno-exceptions -fno-rtti -fno-threadsafe-statics
 
-SIM_DRIVER_SOURCES := driver_array driver_capture driver_context driver_copy driver_device driver_error driver_graph \
-  driver_host_memory driver_ipc driver_lookup driver_memory driver_module driver_per_thread driver_pool driver_stream driver_virtual \
+SIM_DRIVER_SOURCES := driver_array driver_capture driver_context driver_copy driver_device driver_error driver_external driver_graph \
+  driver_graphics driver_green_context driver_host_memory driver_ipc driver_lookup driver_memory driver_module driver_multicast \
+  driver_per_thread driver_pool driver_pool_sharing driver_sparse driver_stream driver_texture driver_user_object driver_virtual \
   machine memory range_allocator settings usage
-SIM_RUNTIME_SOURCES := runtime_array runtime_copy runtime_device runtime_driver runtime_error runtime_graph \
-  runtime_ipc runtime_launch runtime_memory runtime_pool runtime_stream
+SIM_RUNTIME_SOURCES := runtime_array runtime_copy runtime_device runtime_driver runtime_error runtime_external runtime_graph \
+  runtime_ipc runtime_launch runtime_memory runtime_pool runtime_stream runtime_user_object
 
 SIM_DRIVER_OBJECTS := $(SIM_DRIVER_SOURCES:%=$(SIM_OUT)/obj/%.o)
 SIM_RUNTIME_OBJECTS := $(SIM_RUNTIME_SOURCES:%=$(SIM_OUT)/obj/%.o)

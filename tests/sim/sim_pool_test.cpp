@@ -107,6 +107,14 @@ TEST_F(ContextTest, destroy_frees_its_memory_and_makes_it_unusable) {
   EXPECT_EQ(used_bytes(), baseline_);
 }
 
+TEST_F(ContextTest, the_oldest_way_to_make_one_still_works) {
+  CUcontext context = nullptr;
+  auto create = driver_symbol<CUresult (*)(CUcontext*, unsigned, CUdevice)>("cuCtxCreate");
+  EXPECT_EQ(look_up("cuCtxCreate", 2000).address, reinterpret_cast<void*>(create));
+  ASSERT_EQ(create(&context, 0, 0), CUDA_SUCCESS);
+  EXPECT_EQ(DRIVER(cuCtxDestroy, 4000)(context), CUDA_SUCCESS);
+}
+
 TEST_F(ContextTest, driver_needs_a_context_and_threads_have_their_own) {
   std::thread([] {
     CUdeviceptr p = 0;

@@ -42,11 +42,23 @@ TEST_F(CountedMemoryTest, several_references_come_and_go_at_once) {
 
 TEST_F(CountedMemoryTest, what_is_mapped_can_be_mapped_elsewhere_by_its_address) {
   add_mapping(shared, 0x1000, 0x1000, 100);
-  EXPECT_EQ(add_mapping_of(shared, 0x9000, 0x1000, 0x1800).mappings, 2u);
-  EXPECT_EQ(add_mapping_of(shared, 0xa000, 0x1000, 0x5000).piece, 0u) << "nothing is there";
+  EXPECT_EQ(add_mapping_of(shared, 0x9000, 0x1000, 0x1800, 0).mappings, 2u);
+  EXPECT_EQ(add_mapping_of(shared, 0xa000, 0x1000, 0x5000, 0).piece, 0u) << "nothing is there";
   release(shared, 100);
   unmap(0x1000, 0x1000);
   EXPECT_TRUE(is_gone(unmap(0x9000, 0x1000)));
+}
+
+TEST_F(CountedMemoryTest, what_is_bound_to_an_object_goes_with_it) {
+  add_mapping(shared, 1ull << 63, 1, 100, 7);
+  add_mapping(shared, 1ull << 63 | 1, 1, 100, 8);
+  release(shared, 100);
+  References last = {};
+  for (uint32_t mapping = take_mappings_of(shared, 7); mapping;) mapping = give_up_mapping(shared, mapping, last);
+  EXPECT_EQ(last.mappings, 1u);
+  for (uint32_t mapping = take_mappings_of(shared, 8); mapping;) mapping = give_up_mapping(shared, mapping, last);
+  EXPECT_TRUE(is_gone(last));
+  EXPECT_EQ(take_mappings_of(shared, 8), 0u);
 }
 
 TEST_F(CountedMemoryTest, a_piece_tells_its_kind) {

@@ -93,6 +93,7 @@ bool handle_is_known(uint64_t, format::Kind) { return false; }
 void physical_memory_bound(const BoundPlace& place, uint64_t size, uint64_t handle) { say("bound %lx at %lx+%lx size %lu\n", handle, place.object, place.offset, size); }
 void physical_memory_at_bound(const BoundPlace& place, uint64_t size, uint64_t address) { say("bound what is at %lx at %lx+%lx size %lu\n", address, place.object, place.offset, size); }
 void physical_memory_unbound(const BoundPlace& place, uint64_t size) { say("unbound %lx+%lx size %lu\n", place.object, place.offset, size); }
+void bound_object_gone(uint64_t) {}
 void user_object_retained(uint64_t handle, uint32_t count) { say("retained %lx %u times\n", handle, count); }
 void user_object_released(uint64_t handle, uint32_t count) { say("released %lx %u times\n", handle, count); }
 void pool_made(const PoolReport& pool) { say("pool %lx device %d%s\n", pool.key, pool.device, pool.is_foreign ? " foreign" : ""); }
